@@ -1,1 +1,1 @@
-"""Documentation, and the generators of its reference pages. This package is not part of the wheel."""
+"""Documentation and the generators of its reference pages. The wheel does not contain this package."""

@@ -1,6 +1,7 @@
-"""Example call and answer of every tool for `docs/reference/tools.md`, made by running a small server.
+"""Example call and answer of each tool for `docs/reference/tools.md`, made with a small server.
 
-Fixed names replace ids and times, and numbers have two digits, so that the page is the same on every machine.
+Ids and times are replaced by fixed names, and numbers are shown with two digits. The page is therefore the
+same on every machine.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ _UUID: Final = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0
 _RECEIPT: Final = re.compile(r"\brcpt_[0-9a-f]{16}\b")
 _EDGE: Final = re.compile(r"\bedge_[0-9a-f]+\b")
 _TIME: Final = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\+00:00")
-#: Fences depend on the time of the start.
+#: Fences depend on the start time of the server.
 _FENCE: Final = re.compile(r'(?<="fence": )\d+')
-#: Journal positions depend on the time of the start.
+#: Journal positions depend on the start time of the server.
 _CURSOR: Final = re.compile(r'(?<="cursor": ")\d+')
 _HASH: Final = re.compile(r"\b[0-9a-f]{32,64}\b")
-#: Maximum characters of a code line on the page.
+#: Maximum number of characters in a code line on the page.
 _WIDTH: Final = 118
 
 
 @define
 class Example:
-    """A tool call and its answer."""
+    """Tool call with its answer."""
 
     arguments: Mapping[str, Any]
     answer: Any
@@ -47,7 +48,7 @@ class Example:
 
 @define
 class _Script:
-    """Script of calls on one server; the page shows the last call of each tool."""
+    """Sequence of calls to one server. The page shows the last call of each tool."""
 
     server: Server
     examples: dict[str, Example]
@@ -209,7 +210,7 @@ def render_example(tool: str, example: Example) -> str:
 
 
 class _Masks:
-    """Replacements of values that differ between runs by fixed names."""
+    """Replacements for values that are different in each run. Each value gets a fixed name."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -234,7 +235,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _broken(text: str) -> list[str]:
-    """Return a line, broken at spaces into lines that fit."""
+    """Return a line as several lines of limited length. It is broken at spaces."""
     lines: list[str] = []
     while len(text) > _WIDTH:
         cut = text.rfind(" ", 0, _WIDTH)

@@ -1,7 +1,7 @@
-"""Generator of `docs/reference/` from the code: `python -m docs.generate`; `--check` only compares.
+"""Generator of `docs/reference/` from the code: `python -m docs.generate`. With `--check`, it only compares.
 
-This package does not contain names of tools, settings, metrics, error codes or commands. The pages show
-everything that the code defines, so no part stays undocumented.
+This package contains no names of tools, settings, metrics, error codes or commands. The pages show everything
+that the code defines, so they are always complete.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from docs.interface import render_errors, render_events, render_tools
 from docs.operation import render_commands, render_metrics, render_settings
 
 FOLDER: Final = Path(__file__).parent / "reference"
-#: The function that generates each page.
+#: Function that generates each page, by file name.
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "tools.md": render_tools,
     "configuration.md": render_settings,
@@ -31,12 +31,15 @@ ADVICE: Final = "run `python -m docs.generate` and commit what it changes"
 
 @cache
 def render_pages() -> dict[str, str]:
-    """Return every reference page by file name."""
+    """Return the text of every reference page, by file name."""
     return {name: _NOTICE + render().strip() + "\n" for name, render in PAGES.items()}
 
 
 def find_differences(folder: Path = FOLDER) -> list[str]:
-    """Return the names of missing and outdated pages, and of pages with the notice but no generator."""
+    """Return the names of pages that are missing or outdated.
+
+    Also return generated pages that no longer have a generator.
+    """
     rendered = render_pages()
     texts = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
     found = {name: text for name, text in texts.items() if name in rendered or text.startswith(_NOTICE)}
@@ -44,7 +47,7 @@ def find_differences(folder: Path = FOLDER) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the pages. With `--check`, return 1 if any page differs."""
+    """Write the pages. With `--check`, only return 1 if a page differs."""
     if "--check" in arguments:
         different = find_differences()
         if different:

@@ -1,4 +1,4 @@
-"""Reference pages for callers of Lithos: tools, resources, prompts, events, errors."""
+"""Reference pages for programs that call Lithos: tools, resources, prompts, events and errors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _STREAM_ERRORS: Final = """\
 `/events` and `/events/ws` answer in plain text with 429 if there are too many clients.
 """
 
-#: `by` is the person who decided. `to` is the new path of a move, and null for other changes.
+#: `by` is the person who decided. `to` is the new path of a moved note, and null for other changes.
 _PROPOSAL: Final = ("proposal_id", "id", "path", "title", "kind", "agent", "to", "by", "reason")
 _EVENTS_INTRODUCTION: Final = """\
 # Events
@@ -89,7 +89,7 @@ _EVENTS_QUERY: Final = """\
 are ignored. Query parameters:
 """
 
-#: Query parameters with their meaning and the endpoints that read them.
+#: Query parameters, with their meaning and the endpoints that accept them.
 QUERY: Final[Mapping[str, tuple[str, str]]] = {
     "types": (
         "Only events of one of these types: a comma list, or several parameters. A type that does not exist "
@@ -141,7 +141,8 @@ data: {"agent":"ann","id":"<id>","title":"Raft","path":"raft.md","tags":[],"time
 """
 
 _APPROVED: Final = "If a person approved the change, the payload also has `approved_by`."
-#: Meaning of each event type, and the keys of its payload in the order of the wire format.
+#: Event types, each with its meaning and the keys of its payload. The keys are in the order of the wire
+#: format.
 EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "note.created": (f"A note was written, or found in the folder. {_APPROVED}", ("id", "title", "path")),
     "note.updated": (f"A note changed, through a tool or on disk. {_APPROVED}", ("id", "title", "path")),
@@ -199,7 +200,7 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     ),
 }
 
-#: Refusals of the HTTP port: status, code and advice.
+#: Refusals of the HTTP port, each with status, code and advice.
 HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
     (400, "invalid_after", "`/audit`: `after` is not a time. Send ISO 8601."),
     (400, "invalid_input", "`/import`: the request is not a step of an import. Use `lithos import`."),
@@ -214,7 +215,7 @@ HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
         "The address does not exist. An address has one spelling, without double slashes or encoded letters.",
     ),
     (405, "method_not_allowed", "The address requires another method."),
-    (408, "request_timeout", "The body stopped arriving. Send it again."),
+    (408, "request_timeout", "The rest of the request body did not arrive in time. Send the request again."),
     (409, "no_import", "`/import`: another import began, or the server was restarted. Run it again."),
     (
         413,
@@ -228,7 +229,11 @@ HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
         "too_many_wrong_tokens",
         "Correct the token; correct tokens are accepted at once. `Retry-After` is the time to wait.",
     ),
-    (500, "internal_error", "The server failed on this request. The server's log has the reason."),
+    (
+        500,
+        "internal_error",
+        "The server could not answer the request because of an internal error. See the server's log.",
+    ),
     (503, "audit_log_unavailable", "The audit log cannot be read now."),
     (
         503,
@@ -240,7 +245,7 @@ HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
 
 
 def render_tools() -> str:
-    """Return the page of every tool with its parameters."""
+    """Return the reference page of all tools and their parameters."""
     tools, examples = all_tools(), make_examples()
     parts = [
         _TOOLS_INTRODUCTION,
@@ -316,8 +321,8 @@ def _render_prompts() -> str:
 
 
 def list_errors() -> list[type[LithosError]]:
-    """Return one error class per meaning of a wire code, sorted by code."""
-    all_tools()  # defines the errors of all tools
+    """Return one error class for each meaning of an error code, sorted by code."""
+    all_tools()  # all_tools() imports the modules that define the errors of the tools
     found = [each for each in _descend(LithosError) if "code" in vars(each)]
     return sorted(found, key=lambda each: (each.code, each.__name__))
 
@@ -329,7 +334,7 @@ def _descend(cls: type[LithosError]) -> Iterator[type[LithosError]]:
 
 
 def render_errors() -> str:
-    """Return the page of every wire code with its meaning."""
+    """Return the reference page of all error codes and their meanings."""
     rows = [(as_code(each.code), " ".join((each.__doc__ or "").split())) for each in list_errors()]
     http = [(str(status), as_code(code), text) for status, code, text in HTTP_REFUSALS]
     return "\n".join([
@@ -342,7 +347,7 @@ def render_errors() -> str:
 
 
 def render_events() -> str:
-    """Return the page of every event type with its payload."""
+    """Return the reference page of all event types and their payloads."""
     rows = [(as_code(kind), ", ".join(map(as_code, keys)), text) for kind, (text, keys) in EVENTS.items()]
     return "\n".join([
         _EVENTS_INTRODUCTION,

@@ -1,4 +1,4 @@
-"""Reference pages for operators: settings, commands, metrics."""
+"""Reference pages for operators: settings, commands and metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lithos.kernel.configuration.catalogue import DECLARED, OLDER_NAMES, SETTING
 from lithos.kernel.configuration.retired import RETIRED
 from lithos.kernel.metrics import _COUNTERS, _HISTOGRAMS, GAUGES
 
-#: Spellings of an option, and its help text.
+#: Spellings of a command-line option, and its help text.
 _Option: TypeAlias = tuple[tuple[str, ...], str | None]
 
 _PROCESS: Final = (
@@ -73,7 +73,10 @@ from small fixed sets; they never contain ids, agents or queries.
 
 
 def render_settings() -> str:
-    """Return the page of all settings with default, allowed values and environment variable."""
+    """Return the reference page of all settings.
+
+    It shows default, allowed values and environment variable.
+    """
     parts = [
         _SETTINGS_INTRODUCTION,
     ]
@@ -105,7 +108,7 @@ def render_settings() -> str:
     ])  # fmt: skip
 
 
-#: Keys that name vaults and are not settings of a vault.
+#: Keys that define vaults. They are not settings of a single vault.
 _VAULT_ROWS: Final = (
     (
         "`vaults.NAME.path`",
@@ -127,7 +130,7 @@ _VAULT_ROWS: Final = (
 
 
 def _list_declared() -> Iterator[tuple[str, str]]:
-    """Yield the dotted name and the purpose of every section."""
+    """Yield the dotted name and the purpose of each settings section."""
     for section in DECLARED:
         if section.name:
             yield from _list_sections(section.kind, section.name)
@@ -150,7 +153,7 @@ def _setting_row(setting: Setting) -> tuple[str, ...]:
 
 
 def render_commands() -> str:
-    """Return the page of all commands with their options."""
+    """Return the reference page of all commands and their options."""
     parser = make_parser()
     shared = frozenset(_identify(action) for action in parser._actions if action.option_strings)
     group = ""
@@ -201,12 +204,12 @@ def _subcommand_helps(parser: argparse.ArgumentParser) -> Mapping[str, str]:
 
 
 def _identify(action: argparse.Action) -> _Option:
-    """Return the spellings and the help of an option."""
+    """Return the spellings and the help text of a command-line option."""
     return tuple(action.option_strings), action.help
 
 
 def _option_table(parser: argparse.ArgumentParser, skip: frozenset[_Option] = frozenset()) -> str:
-    """Return a table of the options that are not in `skip`, or "" if no option is left."""
+    """Return a table of the options that are not in `skip`. If no option is left, return ""."""
     rows = [
         (as_code(_spell(action)), action.help or "")
         for action in parser._actions
@@ -226,7 +229,7 @@ def _spell(action: argparse.Action) -> str:
 
 
 def render_metrics() -> str:
-    """Return the page of all instruments of `/metrics`."""
+    """Return the reference page of all metrics in `/metrics`."""
     kinds = (("Counters", "_total", _COUNTERS), ("Histograms", "", _HISTOGRAMS), ("Gauges", "", GAUGES))
     parts = [
         _METRICS_INTRODUCTION,

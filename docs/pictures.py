@@ -1,7 +1,8 @@
-"""Screenshots of the documentation, taken in a headless Chromium: `python -m docs.pictures`.
+"""Screenshots for the documentation. `python -m docs.pictures` takes them in a headless Chromium.
 
-The program plays the day of `lithos demo --stay`. It needs Chromium with its driver and the extra `test`. Run
-it again when texts or the navigation of the console change, and check the screenshots before you commit them.
+The program runs `lithos demo --stay`, which plays one day. It needs Chromium with its driver, and the extra
+`test`. Run it again if texts or the navigation of the console change. Check the screenshots before you commit
+them.
 """
 
 from __future__ import annotations
@@ -26,15 +27,18 @@ _FOLDER: Final = Path(__file__).parent
 _WIDTH: Final = 1280
 _ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+")
 _ARGUMENTS: Final = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars")
-#: Adds space below the page, so that its last part can be scrolled to the top too.
+#: Adds space below the page, so that the last part of the page can also be scrolled to the top.
 _SCROLL: Final = "document.body.style.paddingBottom = '100vh'; arguments[0].scrollIntoView()"
-#: Link on the overview page to the note that the tour shows.
+#: Link on the overview page to the note in the tour.
 _NOTE: Final = "//a[starts-with(@href, '/console/notes/') and .='Runbook: timetable import']"
 
 
 @frozen
 class Picture:
-    """A screenshot: `path` is a page, or empty for a note; `top` selects the element at the upper edge."""
+    """Screenshot to take.
+
+    `path` is a page, or empty for a note. The element `top` is scrolled to the upper edge.
+    """
 
     name: str
     path: str
@@ -63,7 +67,7 @@ def main() -> None:
 
 @contextmanager
 def _demo() -> Iterator[str]:
-    """Run the demo, and yield the address of its server."""
+    """Run the demo and yield the address of its server."""
     command = [sys.executable, "-m", "lithos", "demo", "--stay"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -87,13 +91,16 @@ def _browser() -> Iterator[webdriver.Chrome]:
 
 
 def _has_all(driver: webdriver.Chrome, base: str) -> bool:
-    """Return whether the overview counts the notes that need attention, some seconds after the start."""
+    """Return whether the overview already counts the notes that need attention.
+
+    This takes some seconds after the start.
+    """
     driver.get(f"{base}/console/")
     return bool(driver.find_elements("css selector", "a[href*='status=expired']"))
 
 
 def _take(driver: webdriver.Chrome, base: str, picture: Picture) -> bytes:
-    """Open a page and return a screenshot of the picture's window size, as PNG."""
+    """Open a page and return a screenshot as PNG. Its size is that of the picture."""
     metrics = {"width": _WIDTH, "height": picture.height, "deviceScaleFactor": picture.scale, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     driver.get(base + (picture.path or "/console/"))

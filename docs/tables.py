@@ -8,13 +8,13 @@ from typing import Any
 
 
 def make_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; cells are Markdown on one line."""
+    """Return a Markdown table. Each cell is one line of Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(_escape(cell) for cell in line)} |" for line in lines) + "\n"
 
 
 def as_code(value: Any) -> str:
-    """Return a value as it is typed, in backticks; "" for None."""
+    """Return a value in backticks, in the form in which users type it. None becomes ""."""
     if value is None or value == "":
         return ""
     if isinstance(value, str):

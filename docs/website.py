@@ -1,8 +1,8 @@
-"""MkDocs hooks that prepare the pages for the website (`hooks` in `mkdocs.yml`).
+"""MkDocs hooks that prepare the pages for the website. `mkdocs.yml` lists them under `hooks`.
 
-The pages are written for the code host. On the website, links to files outside `docs/` get the address of the
-repository, and marked sections become tabs. The Markdown sources are published as well, because agents that
-read `llms.txt` fetch them.
+The pages are written for the code hosting site. On the website, links to files outside `docs/` lead to the
+repository, and marked sections become tabs. The Markdown sources are also published, because agents that read
+`llms.txt` fetch them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from posixpath import dirname, join, normpath
 from typing import Any, Final
 
 _LINK: Final = re.compile(r"(?<=\]\()(?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?(?=\))")
-#: A fenced code block, which stays unchanged.
+#: Fenced code block. It is not changed.
 _FENCE: Final = re.compile(r"^( *)(```|~~~).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
 _TABS: Final = re.compile(r"^<!-- tabs: begin -->\n(.*?)^<!-- tabs: end -->$", re.MULTILINE | re.DOTALL)
 _HEADING: Final = re.compile(r"^### (.+)\n", re.MULTILINE)
@@ -23,19 +23,19 @@ _START: Final = "#quick-start"
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
-    """Return the text of a page as the website shows it."""
+    """Return the text of a page in the form for the website."""
     return make_tabs(redirect_links(markdown, page.file.src_uri, config.extra["repository"]))
 
 
 def on_post_build(*, config: Any) -> None:
-    """Copy the Markdown sources of the pages to the website, for agents."""
+    """Copy the Markdown sources of the pages to the website. Agents read these files."""
     source = Path(config.docs_dir)
     for page in source.rglob("*.md"):
         shutil.copyfile(page, _made(Path(config.site_dir) / page.relative_to(source)))
 
 
 def redirect_links(markdown: str, page: str, repository: str) -> str:
-    """Change links that leave `docs/` to the address of the repository; `page` is a path below `docs/`."""
+    """Make links to files outside `docs/` lead to the repository. `page` is a path below `docs/`."""
 
     def redirect(match: re.Match[str]) -> str:
         target, anchor = match[1], match[2] or ""
@@ -54,7 +54,7 @@ def redirect_links(markdown: str, page: str, repository: str) -> str:
 
 
 def make_tabs(markdown: str) -> str:
-    """Turn the sections with third-level headings between two marks into tabs."""
+    """Turn sections into tabs. Each section has a third-level heading, and two marks enclose all of them."""
 
     def tab(match: re.Match[str]) -> str:
         _, *parts = _HEADING.split(match[1])

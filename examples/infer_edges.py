@@ -1,10 +1,11 @@
-"""Propose typed edges between notes of a running Lithos server with a language model.
+"""Propose typed edges between notes of a running Lithos server, using a language model.
 
     python examples/infer_edges.py http://127.0.0.1:8765 https://llm.example/v1 some-model --since 2026-01-31
 
 The program asks the model about each recently changed note and its nearest notes. It stores the relations
-that the model names with `lithos_edge_upsert`, except edges that another agent created or that are disputed.
-The model needs an OpenAI-style chat API. Tokens are read from `LITHOS_TOKEN` and `LLM_API_KEY`.
+that the model finds with `lithos_edge_upsert`, but does not change edges that another agent created or that
+are disputed. The model needs a chat API in the style of OpenAI. Tokens are read from `LITHOS_TOKEN` and
+`LLM_API_KEY`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ RELATIONS = {
     "depends_on": "the first needs the second to hold or to work",
     "analogy_to": "they share a structure in different fields",
 }
-SYMMETRIC = ("contradicts", "analogy_to")  # these types have no direction; the edge begins at the lower id
+SYMMETRIC = ("contradicts", "analogy_to")  # no direction: the edge starts at the lower id
 INSTRUCTIONS = (
     "You compare one note of a knowledge base with its neighbours and name the relations that the texts "
     "themselves show. Most pairs have none: leave those out.\nRelations, from a first note to a second:\n"
@@ -39,7 +40,7 @@ Object = dict[str, Any]
 
 
 def post(url: str, token: str | None, body: Object) -> Any:
-    """Send `body` to `url` and return its JSON answer. Raises `OSError` and `ValueError`."""
+    """Post `body` to `url` and return the JSON answer. Raises `OSError` and `ValueError`."""
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     headers |= {"Authorization": f"Bearer {token}"} if token else {}
     request = urllib.request.Request(url, json.dumps(body).encode(), headers)
@@ -48,7 +49,7 @@ def post(url: str, token: str | None, body: Object) -> Any:
 
 
 def call(options: argparse.Namespace, tool: str, **arguments: Any) -> Object:
-    """Return the answer of a tool. Raises `SystemExit` if Lithos refuses the call."""
+    """Call a tool and return its answer. Raises `SystemExit` if Lithos refuses the call."""
     params = {"name": tool, "arguments": arguments}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     answer = post(f"{options.lithos}/mcp", os.environ.get("LITHOS_TOKEN"), message)
@@ -59,7 +60,7 @@ def call(options: argparse.Namespace, tool: str, **arguments: Any) -> Object:
 
 
 def changed_notes(options: argparse.Namespace) -> Iterator[Object]:
-    """Yield the active notes that changed, in pages of 50."""
+    """Yield the active notes that have changed. They are read in pages of 50."""
     wanted = {"limit": 50, "offset": 0} | ({"since": options.since} if options.since else {})
     while items := call(options, "lithos_list", **wanted)["items"]:
         yield from (item for item in items if item["status"] == "active")
@@ -67,12 +68,15 @@ def changed_notes(options: argparse.Namespace) -> Iterator[Object]:
 
 
 def read(options: argparse.Namespace, note_id: str) -> Object:
-    """Return the beginning of a note."""
+    """Return the first part of a note."""
     return call(options, "lithos_read", id=note_id, max_length=options.chars, agent_id=AGENT)
 
 
 def neighbours(options: argparse.Namespace, subject: Object) -> list[Object]:
-    """Return the nearest notes of the same namespace that are neither too far nor almost the same."""
+    """Return the nearest notes in the same namespace.
+
+    Notes that are too far away or almost the same are left out.
+    """
     query = f"{subject['title']}\n\n{subject['content']}"
     found = call(options, "lithos_search", query=query, mode="semantic", limit=20, agent_id=AGENT)["results"]
     least, most = options.min_similarity, options.max_similarity
@@ -83,7 +87,10 @@ def neighbours(options: argparse.Namespace, subject: Object) -> list[Object]:
 
 
 def ask(options: argparse.Namespace, subject: Object, others: list[Object]) -> list[Any]:
-    """Return the model's answer about a note and its neighbours, or an empty list if it is unusable."""
+    """Ask the model about a note and its neighbours and return its answer.
+
+    An unusable answer becomes an empty list.
+    """
     texts = [{"note": n, "title": o["title"], "text": o["content"]} for n, o in enumerate([subject, *others])]
     shown = {"subject": texts[0], "notes": texts[1:]}
     told = {"system": INSTRUCTIONS, "user": json.dumps(shown, ensure_ascii=False)}
@@ -98,7 +105,10 @@ def ask(options: argparse.Namespace, subject: Object, others: list[Object]) -> l
 
 
 def judge(options: argparse.Namespace, item: Any, subject: str, others: list[Object]) -> Object | None:
-    """Return the edge of one item of an answer, or None if it is invalid or not certain enough."""
+    """Return the edge that an item of the answer describes.
+
+    The result is None if the item is invalid or not certain enough.
+    """
     try:
         relation, number, confidence = item["relation"], item["note"], float(item["confidence"])
         if relation not in RELATIONS or number < 1 or not options.confidence <= confidence <= 1:
@@ -117,7 +127,10 @@ def judge(options: argparse.Namespace, item: Any, subject: str, others: list[Obj
 
 
 def store(options: argparse.Namespace, edge: Object, namespace: str) -> bool:
-    """Store an edge unless another agent created it or it is disputed. Return whether it was stored."""
+    """Store an edge and return True.
+
+    If another agent created the edge or it is disputed, change nothing and return False.
+    """
     key = {name: edge[name] for name in ("from_id", "to_id", "type")} | {"namespace": namespace}
     for known in call(options, "lithos_edge_list", **key)["edges"]:
         if known["provenance_type"] != "inferred" or known["conflict_state"] is not None:

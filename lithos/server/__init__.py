@@ -1,5 +1,4 @@
-"""Servers and interfaces for clients and people: HTTP, MCP, tools, the console and the command line.
+"""Server package: HTTP, MCP, tools, the console and the command line.
 
-Packages above this one may import it.
-Never here: knowledge of notes, tasks or any single capability.
+Packages above this package may import it. Never here: knowledge of notes, tasks or any single capability.
 """

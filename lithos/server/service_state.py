@@ -1,6 +1,6 @@
-"""State of the server: statistics of `lithos_stats`, components of `/health`, gauges of `/metrics`.
+"""State of the server: statistics for `lithos_stats`, components for `/health`, and gauges for `/metrics`.
 
-Capabilities register their values in `lithos.kernel.state`.
+Capabilities register their own values in `lithos.kernel.state`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lithos.kernel.values.times import format_time
 
 log = get_logger("lithos.gauges")
 
-#: Seconds for which `/metrics` reuses the status of the components.
+#: Seconds for which `/metrics` reuses the component status.
 HEALTH_AGE: Final = 10.0
 _SEVERITY: Final[Mapping[Status, int]] = {"ok": 0, "warming": 0, "degraded": 1, "unavailable": 2}
 
@@ -45,13 +45,13 @@ class ServerState:
 
     @cached_property
     def _looks(self) -> Sequence[tuple[str, Callable[[], Any]]]:
-        """Return the name and the check of each component, in order."""
+        """Return the name and the check function of each component, in fixed order."""
         found = sorted((each for one in self._capabilities.listed for each in one.health), key=_by_place)
         return [(each.name, self._parts.bind(each.look)) for each in found]
 
     @cached_property
     def _numbers(self) -> Sequence[Callable[[], Any]]:
-        """Return the sources of the statistics; the sources that must be awaited come first."""
+        """Return the functions that provide the statistics. Async functions come first."""
         found = [each for one in self._capabilities.listed for each in one.statistics]
         found.sort(key=iscoroutinefunction, reverse=True)
         return [self._parts.bind(each) for each in found]
@@ -69,7 +69,10 @@ class ServerState:
         return {name: component.status for name, component in (await self._components()).items()}
 
     async def report(self) -> tuple[int, dict[str, Any]]:
-        """Return status and body of `/health`: 503 if a component is unavailable."""
+        """Return the HTTP status and the body of `/health`.
+
+        The status is 503 if a component is unavailable.
+        """
         components = await self._components()
         statuses = {component.status for component in components.values()}
         degraded = bool(statuses & {"degraded", "unavailable"})
@@ -96,13 +99,13 @@ class ServerState:
 
 
 class GaugeThread(Threads):
-    """The only thread that reads values for gauges."""
+    """Single worker thread that reads the values of gauges."""
 
     def __init__(self) -> None:
         super().__init__(1)
 
 
-#: Label values of counters that dashboards and alerts show as zero before the first event.
+#: Label values of counters. Dashboards and alerts show them as zero before the first event.
 _BEGUN: Final[Mapping[str, Sequence[str]]] = {
     "event_subscriber_drops": ("sse", "ws"),
     "events": ("note.created", "note.updated", "note.deleted", "task.created", "task.completed"),
@@ -113,12 +116,12 @@ _BEGUN: Final[Mapping[str, Sequence[str]]] = {
 }  # fmt: skip
 
 
-#: Positions of the gauges that `Gauges` itself provides.
+#: Positions of the gauges that the class `Gauges` provides itself.
 _ACTORS, _HEALTH = 65, 80
 
 
 class Gauges:
-    """Collector and renderer of all metrics at each scrape; `ask` and `watch` add sources."""
+    """Collector of all metrics, which renders them at each scrape. `ask` and `watch` add sources."""
 
     def __init__(
         self, parts: Parts, capabilities: Capabilities, metrics: Metrics, state: ServerState
@@ -141,31 +144,40 @@ class Gauges:
 
     @cached_property
     def _sources(self) -> Sequence[Callable[[], Any]]:
-        """Return the sources of the capabilities and of this class, in order."""
+        """Return the gauge sources of the capabilities and of this class, in fixed order."""
         found = [each for one in self._capabilities.listed for each in one.gauges]
         own: list[tuple[int, Callable[[], Any]]] = [(_ACTORS, self._per_actor), (_HEALTH, self._health)]
         told = [*((each.place, self._parts.bind(each.look)) for each in found), *own]
         return [look for _, look in sorted(told, key=lambda each: each[0])]
 
     def ask(self, samples: Callable[[], Awaitable[Sequence[GaugeSample]]]) -> None:
-        """Register a source of samples for each scrape; it is left out if it raises `DatabaseFailed`."""
+        """Register a source of samples for each scrape.
+
+        If it raises `DatabaseFailed`, its samples are left out.
+        """
         self._asked.append(samples)
 
     def watch(self, name: str, value: Callable[[], float]) -> None:
-        """Register `value` as the source of the unlabelled gauge `name`, called at each scrape."""
+        """Register the function `value` for the unlabelled gauge `name`. It is called at each scrape."""
         self._watched[name] = value
 
     def watched(self, name: str) -> float:
-        """Return the value of a gauge that was registered with `watch`, or 0 if it was not."""
+        """Return the current value of a gauge that was registered with `watch`.
+
+        An unknown gauge has the value 0.
+        """
         value = self._watched.get(name)
         return 0.0 if value is None else value()
 
     async def scrape(self) -> bytes:
-        """Return all metrics in the Prometheus text format. A failing database drops only its own gauges."""
+        """Return all metrics in the Prometheus text format.
+
+        If a database fails, only its own gauges are missing.
+        """
         return await trio.to_thread.run_sync(self._metrics.render, await self._samples())
 
     async def families(self) -> list[Metric]:
-        """The metric families that `scrape` renders, unencoded."""
+        """Return the metric families that `scrape` renders, before they are encoded."""
         return await trio.to_thread.run_sync(self._metrics.families, await self._samples())
 
     async def _samples(self) -> list[GaugeSample]:
@@ -185,9 +197,9 @@ class Gauges:
             yield GaugeSample("actor_restarts", mailbox.stats.restarts, (mailbox.name,))
 
     async def _health(self) -> list[GaugeSample]:
-        """Return the component gauges.
+        """Return the status gauges of the components.
 
-        Their checks write a file to the notes' disk, so results are reused.
+        The status is reused for some seconds, because the checks write a file to the disk of the notes.
         """
         now = trio.current_time()
         if now >= self._looked_at + HEALTH_AGE:

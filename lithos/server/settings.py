@@ -1,4 +1,4 @@
-"""Settings of how clients reach the server and what it offers."""
+"""Settings for the connections of clients, and for the tools and answers that clients get."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from attrs import field, frozen
 from lithos.kernel.configuration.rules import NAMES, NOT_BLANK, Disagreement, Rule, setting, whole
 from lithos.kernel.configuration.sections import SettingsSection
 
-#: Default maximum length of a tool's answer, in characters of JSON.
+#: Default maximum length of the answer of a tool, in characters of JSON.
 MAX_ANSWER_CHARS: Final = 40_000
 
-#: A smaller limit could not hold the keys of an answer.
+#: A limit below 4,000 would not leave enough space for the keys of an answer.
 ANSWER_LIMIT = Rule("0 or a whole number of at least 4000", lambda n: n == 0 or n >= 4_000)
 AGENT_NAME = Rule(
     "a name of at most 200 characters that is not blank", lambda text: bool(text.strip()) and len(text) <= 200
@@ -33,7 +33,7 @@ RIGHTS_MAP = Rule(
     "a map of at most 100 values to read, write or admin",
     lambda given: len(given) <= 100 and set(given.values()) <= {"read", "write", "admin"},
 )
-#: Public address of the server. It has no path, because its metadata is served at the root.
+#: Public address of the server. It has no path, because the server's metadata is at the root.
 PUBLIC_ADDRESS = Rule(
     "an address such as https://notes.example.org, without a path (http only for 127.0.0.1, "
     "[::1] and localhost)",
@@ -47,11 +47,11 @@ PUBLIC_ADDRESS = Rule(
 
 
 def without_slash(address: str | None) -> str | None:
-    """Return an address without a trailing slash and in lower case, ready for a path."""
+    """Return an address in lower case and without a trailing slash, so that a path can be appended."""
     return None if address is None else address.strip().removesuffix("/").lower()
 
 
-#: Default rights for the values of the claim.
+#: Rights that the values of the rights claim grant by default.
 OAUTH_RIGHTS: Final[Mapping[str, str]] = MappingProxyType(
     {"read": "read", "write": "write", "admin": "admin"}
 )
@@ -59,7 +59,10 @@ OAUTH_RIGHTS: Final[Mapping[str, str]] = MappingProxyType(
 
 @frozen(kw_only=True)
 class OauthConfig:
-    """Settings of an external authorization server. Without `issuer`, Lithos uses its own."""
+    """Settings of an external authorization server.
+
+    If `issuer` is not set, Lithos uses its own authorization server.
+    """
 
     issuer: str | None = setting(
         None,
@@ -83,10 +86,10 @@ class OauthConfig:
 
 @frozen(kw_only=True)
 class ServerConfig:
-    """Settings of how clients reach the server and what it offers."""
+    """Settings for the connections of clients, and for the tools and answers that clients get."""
 
     transport: Literal["stdio", "sse", "http"] = setting(
-        "stdio", "How MCP clients connect. `sse` and `http` start the same HTTP server."
+        "stdio", "Transport for MCP clients. `sse` and `http` start the same HTTP server."
     )
     host: str = setting("127.0.0.1", "Network address on which the HTTP server listens.", HOST)
     port: int = setting(8765, "Port of the HTTP server. 0 selects a free port.", whole(0, 65535))
@@ -97,12 +100,12 @@ class ServerConfig:
     legacy_tools: bool = setting(False, "Also offer the tools of earlier versions.")
     write_outcomes: Literal["envelope", "status"] = setting(
         "envelope",
-        "How a refused write is reported. `envelope` returns the status `error` with a code. `status` "
+        "Form of the answer to a refused write. `envelope` returns the status `error` with a code. `status` "
         "returns the code of some errors, such as `version_conflict`, as the status.",
     )
     answers: Literal["compact", "full"] = setting(
         "compact",
-        "Which keys answers contain. `compact` leaves out empty and default values; `full` returns every "
+        "Keys that answers contain. `compact` leaves out empty and default values. `full` returns every "
         "key, for programs that need them.",
     )
     max_answer_chars: int = setting(
@@ -113,7 +116,7 @@ class ServerConfig:
     )
     auth_token: str | None = setting(
         None,
-        "Bearer token that every request must carry. null means no shared token; named tokens (`lithos "
+        "Bearer token that every request must contain. null means no shared token. Named tokens (`lithos "
         "token`) can still be required.",
         TOKEN,
         secret=True,
@@ -161,16 +164,16 @@ class ServerConfig:
 
     @property
     def answer_limit(self) -> int:
-        """Return the maximum characters of an answer.
+        """Return the maximum length of an answer, in characters of JSON.
 
-        0 means no limit, which is the default for `status` clients, because they expect whole lists.
+        0 means no limit. This is the default for `status` clients, because they expect complete lists.
         """
         is_default = self.max_answer_chars == MAX_ANSWER_CHARS
         return 0 if is_default and self.is_plain else self.max_answer_chars
 
     @property
     def is_plain(self) -> bool:
-        """Return whether clients know only upstream's answers, such as plain `success` for deletions."""
+        """Return whether clients expect upstream's answers, such as plain `success` for deletions."""
         return self.write_outcomes == "status"
 
     @property

@@ -234,7 +234,7 @@ async def test_first_token_ends_open_sessions_and_feeds(tmp_path: Path) -> None:
         answer = await person.client.get("/console/tasks")
         assert (answer.status_code, answer.headers["location"]) == (302, "/console/login?next=/console/tasks")
         login = await person.get(answer.headers["location"])
-        assert "this server asks for a token now" in login.text
+        assert "this server requires a token now" in login.text
         await log_in(person, secret)
         assert "Log out" in await person.page("/console/tasks")
 

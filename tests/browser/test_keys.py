@@ -113,7 +113,7 @@ def test_warning_is_confirmed_by_keys_and_the_result_stays_visible(window: Brows
         browser.picture("review-decided-in-sight")
         # Click "Undo" in the result, then "Undo 1 change".
         browser.click("Undo", ".decided a.do")
-        browser.shows("Nothing is changed yet.")
+        browser.shows("Nothing has been changed yet.")
         browser.click("Undo 1 change", "main button.danger")
         browser.shows("Changes of bot were undone", "h1")
         assert site.content(notes[1]) == lines

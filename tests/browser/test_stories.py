@@ -97,7 +97,7 @@ def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
     browser.click("Restore 1")
     browser.shows("The bytes of version 1 become version 3")
     browser.shows("version 2 (updated by ada)")
-    browser.shows("recorded as a change by person")
+    browser.shows("recorded under the name person")
     is_so(browser, "High water is at six." in browser.text_now("ins"))
     is_so(browser, len(history(server, tide)) == 2)
     # Open the same page in a second tab for later.
@@ -194,7 +194,7 @@ def test_task_life_cycle_works_by_keyboard_alone(window: Browser, tmp_path: Path
         browser.press("g", "t")
         browser.shows("There are no tasks yet.")
         go_to(browser, "New task", Keys.ENTER)
-        browser.shows("The task is created in your name")
+        browser.shows("The task is created under your name")
         go_to(browser, "title", "Ask the harbour master")
         go_to(browser, "description", "By **telephone**.")
         go_to(browser, "Create", Keys.ENTER)
@@ -237,14 +237,14 @@ def test_task_life_cycle_works_by_keyboard_alone(window: Browser, tmp_path: Path
         browser.shows("The task was cancelled.")
         browser.shows("Nobody answers.")
         browser.shows("No agent holds a claim.")
-        browser.shows("person cancelled it")
+        browser.shows("person cancelled the task")
         is_so(browser, task_of(server, task_id)["status"] == "cancelled")
         # Go back and press Enter again. The task is still cancelled only once.
         browser.driver.back()
         browser.shows("Cancel “Ask the harbour master”?", "h1")
         go_to(browser, "Cancel the task", Keys.ENTER)
-        browser.shows("person cancelled it")
-        is_so(browser, browser.text().count("cancelled it") == 1, browser.text())
+        browser.shows("person cancelled the task")
+        is_so(browser, browser.text().count("cancelled the task") == 1, browser.text())
         resolve_a_gate(browser, server)
         is_quiet(browser)
 
@@ -253,7 +253,7 @@ def resolve_a_gate(browser: Browser, server: Lithos) -> None:
     browser.press("g", "t")
     browser.shows("Tasks", "h1")
     go_to(browser, "New task", Keys.ENTER)
-    browser.shows("The task is created in your name")
+    browser.shows("The task is created under your name")
     go_to(browser, "title", "The mayor agrees")
     go_to(browser, "task_type", "gate")
     go_to(browser, "Create", Keys.ENTER)
@@ -301,7 +301,7 @@ def test_one_agents_changes_are_undone_by_mouse(window: Browser, tmp_path: Path)
         browser.click("intern", "main a.agent")
         browser.shows("intern", "h1")
         browser.click("Undo its changes", ".head a")
-        browser.shows("Nothing is changed yet.")
+        browser.shows("Nothing has been changed yet.")
         is_so(browser, "Fares" in browser.text(".r-reverted"))
         is_so(browser, "Harbours" in browser.text(".r-merged"))
         is_so(browser, "All is well" in browser.text(".r-deleted"))
@@ -318,7 +318,7 @@ def test_one_agents_changes_are_undone_by_mouse(window: Browser, tmp_path: Path)
         # Go back and click the undo button again. The page shows the first outcome.
         outcome = browser.path
         browser.driver.back()
-        browser.shows("Nothing is changed yet.")
+        browser.shows("Nothing has been changed yet.")
         browser.click("Undo ", "main button.danger")
         browser.until(lambda: browser.path == outcome, "the same outcome is shown")
         is_so(browser, len(history(server, harbours)) == 4, history(server, harbours))
@@ -398,12 +398,12 @@ def test_feed_pauses_and_filters_by_mouse(window: Browser, tmp_path: Path) -> No
         # One new event is counted, or two with the agent's registration.
         browser.until(lambda: "new)" in browser.one("[data-pause]").text, "what came is counted")
         is_so(browser, "Behind its back" not in browser.text_now(".feed"))
-        browser.click("Go on", "[data-pause]")
+        browser.click("Continue", "[data-pause]")
         browser.shows("ada wrote Behind its back", ".feed")
         browser.shows("Pause", "[data-pause]")
         # Type into the field "Agent".
         browser.fill("agent", "ben")
-        browser.shows("No such events happened recently.", ".feed")
+        browser.shows("No matching events happened recently.", ".feed")
         browser.until(lambda: "agent=ben" in browser.path, "the address follows")
         write(server, "Not of interest", "Text.", "ada")
         write(server, "By ben", "Text.", "ben")
@@ -584,7 +584,7 @@ def test_interns_vandalism_is_undone_by_two_clicks(window: Browser) -> None:
         # Click "undo" next to the intern under "at work".
         browser.one("#at-work [aria-label='Undo changes of intern']").click()
         clicks += 1
-        browser.shows("Nothing is changed yet.")
+        browser.shows("Nothing has been changed yet.")
         ticked = [row.text for row in browser.all("li.choice:has(input:checked)")]
         is_so(browser, [row.partition("\n")[0].split(" +")[0] for row in ticked] == list(spoilt), ticked)
         # Click the undo button for the ticked changes.
@@ -612,7 +612,7 @@ def test_single_change_in_the_feed_is_undone_by_two_clicks(window: Browser, tmp_
         is_so(browser, "+1 −1" in row.text, row.text)
         # Click "undo" in the row.
         row.find_element("link text", "undo").click()
-        browser.shows("Nothing is changed yet.")
+        browser.shows("Nothing has been changed yet.")
         is_so(browser, [one.text.split()[0] for one in browser.all("li.choice")] == ["Fares"])
         # Click the undo button for the ticked changes.
         browser.click("Undo ", "main button.danger")
@@ -629,7 +629,7 @@ def test_story_previews_the_undo_of_an_agent(at_day: Browser) -> None:
     browser.click("intern", "main a.agent")
     browser.shows("intern", "h1")
     browser.click("Undo its changes", ".head a")
-    browser.shows("Nothing is changed yet.")
+    browser.shows("Nothing has been changed yet.")
     rows = [row.text for row in browser.all("li.choice")]
     for title, ahead in {
         "Timetable search": "goes back",
@@ -637,7 +637,7 @@ def test_story_previews_the_undo_of_an_agent(at_day: Browser) -> None:
         "Everything is fine": "is deleted",
     }.items():
         is_so(browser, any(title in row and ahead in row for row in rows), rows)
-    # Click "Leave it as it is".
-    browser.click("Leave it as it is", "main a")
+    # Click "Make no change".
+    browser.click("Make no change", "main a")
     browser.shows("intern", "h1")
     is_quiet(browser)

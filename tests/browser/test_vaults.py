@@ -106,7 +106,7 @@ def use_keys(window: Browser) -> None:
     window.click("Vault", ".vaults summary")
     window.click("All vaults", ".vaults a")
     window.until(lambda: window.path == "/console/", "the overview of all is shown")
-    window.click("Log out of all", "button")
+    window.click("Log out of all vaults", "button")
     window.shows("Log in", "h1")
     window.open("/v/work/console/")
     window.shows("Log in", "h1")

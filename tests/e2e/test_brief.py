@@ -374,7 +374,7 @@ def test_brief_shows_the_error_to_a_person(stub: Stub, typist: Typist, tmp_path:
     (nowhere / "knowledge").mkdir(parents=True)
     done = typist(nowhere, "brief", "raft")
     assert (done.code, done.out) == (1, "")
-    assert f"Start it with: lithos -d {nowhere} serve -t http" in done.err
+    assert f"Start a server with: lithos -d {nowhere} serve -t http" in done.err
 
 
 def test_json_output_of_a_hook_contains_its_text(stub: Stub) -> None:

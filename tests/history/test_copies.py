@@ -26,7 +26,7 @@ async def test_user_resolves_each_difference_on_the_copies_page(tmp_path: Path) 
         assert (refused.status_code, "choose a version for every conflict" in refused.text) == (400, True)
         assert await copies(lithos) == [COPY]
         done = await person.submit(link, "/console/copies/one", **{"keep-0": "copy"})
-        assert "is merged: version 5" in done.text
+        assert "was merged, as version 5" in done.text
         assert await said(lithos, note_id) == "one two 3 <b>by them</b> four five"
         assert await copies(lithos, 0) == []
         await person.look(link, 404)

@@ -90,7 +90,7 @@ async def test_undo_page_shows_preview_and_runs_once_under_persons_name(tmp_path
             "reverted": ["*Changed"],
         }  # fmt: skip
         assert "cannot be undone: others changed the same places: line 1" in told
-        assert "The new versions will have your name, Ann Person" in told
+        assert "The new versions will be recorded under your name, Ann Person" in told
         after = {name: (person.lithos.knowledge / name).read_bytes() for name in person.lithos.files()}
         assert before == after
 
@@ -213,7 +213,7 @@ async def test_long_preview_lists_notes_that_are_not_checked_yet(
         clock.advance(seconds=1)
         html = await person.page(LOOK)
         assert ahead_of(html) == {"deleted": ["*N2"], "": ["*N1", "*N0"]}
-        assert html.count("is checked during the undo") == 2
+        assert html.count("will be checked during the undo") == 2
         assert "Older changes are not shown." not in html
         await person.lithos.write("N3", "spam", agent="bad")
         clock.advance(seconds=1)

@@ -116,7 +116,7 @@ async def test_review_queue_shows_change_author_and_expiry(tmp_path: Path) -> No
         ]  # fmt: skip
         assert [one.text for one in old.all("del")[1:]] == ["# Old", "", "stale"]
         assert "from old.md to attic/old.md" in moved.told
-        assert "Review 4 wait" in page.all("nav")[0].told
+        assert "Review 4 waiting" in page.all("nav")[0].told
         by_note = await person.look("/console/review?by=note")
         assert [one.all("h2")[0].told for one in by_note.all("section", "proposals")] == [
             "Plan 1 proposal Tick all", "Fresh 1 proposal Tick all", "Old 2 proposals Tick all",
@@ -149,7 +149,7 @@ async def test_approval_writes_the_shown_text_and_names_both_authors(tmp_path: P
         newest = (await lithos.call("lithos_history", id=note))["versions"][0]
         assert (newest["agent"], newest["approved_by"]) == ("bot", "person")
         assert (await row_of(lithos, other))["status"] == "pending"
-        assert "Review 1 waits" in page.all("nav")[0].told
+        assert "Review 1 waiting" in page.all("nav")[0].told
 
 
 async def test_several_are_approved_at_once_and_conflicts_stay_pending(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ async def test_several_are_approved_at_once_and_conflicts_stay_pending(tmp_path:
         assert "Decided 2 of 3" in page.told
         assert names_of(page) == ["N1", "*N3"]
         conflicting = rows_of(page)[0]
-        assert "This proposal cannot be approved as it is, because others have" in conflicting.told
+        assert "This proposal cannot be approved in its current form, because others have" in conflicting.told
         assert "Line 3 was two is now two, says tester proposed two, says bot" in conflicting.told
         assert not conflicting.all("button", data_do="approve")
         # The client sends an approval although the page has no button for it.
@@ -436,7 +436,7 @@ async def test_proposal_decided_elsewhere_names_the_person(tmp_path: Path) -> No
             assert f"This proposal is {said}" in alone.told
             assert not alone.all("textarea")
             assert not alone.all("button", data_do="approve")
-        assert "The reason: Not now." in (await person.look(f"/console/review/{ids[0]}")).told
+        assert "Reason: Not now." in (await person.look(f"/console/review/{ids[0]}")).told
         assert [await text_of(person, note) for note in notes] == ["one", "two", "one"]
 
 
@@ -568,7 +568,7 @@ async def test_long_queues_and_texts_fit_a_page_and_show_omissions(tmp_path: Pat
         alone = await person.look(rows_of(page)[0].all("p", "more")[0].links[0])
         assert "more lines, which you approve as well" in alone.told
         assert len(alone.all("ins")) > 100
-        assert "The text is too long to be changed here" in alone.told
+        assert "The text is too long to be changed on this page" in alone.told
         assert len(big.encode()) > LARGEST_EDITED
 
 

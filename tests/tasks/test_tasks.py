@@ -68,7 +68,7 @@ async def test_board_shows_ready_and_waiting_tasks_and_holders(tmp_path: Path) -
         blocked = html[html.index('id="column-blocked"') : html.index('id="column-done"')]
         assert re.findall(r"<bdi>(First|Approval)</bdi>", blocked) == ["First", "Approval"]
         assert "0 of 1 done" in html
-        assert "1 task waits" in html
+        assert "1 waiting task" in html
         ready = {task["title"] for task in (await call("lithos_task_ready"))["tasks"]}
         assert ready == {"First", "Held"}  # the tool's ready tasks fill two columns of the board
 
@@ -119,8 +119,8 @@ async def test_task_page_shows_its_blockers_holders_and_findings(tmp_path: Path)
         assert f'href="/console/notes/{note}"' in html
         assert "<em>it</em>" in html
         assert "Waits for &#39;Before&#39; to be completed." in html
-        assert html.index(">Before<") < html.index("Waiting for it") < html.index(">Long after<")
-        for told in ("created it", "claimed", "reported", "fence"):
+        assert html.index(">Before<") < html.index("Waiting tasks") < html.index(">Long after<")
+        for told in ("created the task", "claimed", "reported", "fence"):
             assert told in html
 
         await call("lithos_task_complete", task_id=before, agent="worker")
@@ -213,7 +213,7 @@ async def test_cancelling_shows_consequences_happens_once_and_names_the_person(t
         assert [(one.agent, one.payload["agent"], one.payload["reason"]) for one in events] == [
             ("Ann", "Ann", "No time")
         ]
-        assert "cancelled it" in await person.page(f"/console/tasks/{task}")
+        assert "cancelled the task" in await person.page(f"/console/tasks/{task}")
         assert (await person.get(f"/console/tasks/{task}/cancel")).status_code == 409
         blocked = await person.page(f"/console/tasks/{direct}")
         assert "This task can never start" in blocked

@@ -1,7 +1,6 @@
-"""Shell of the command line: options, session, output and failures.
+"""Shared parts of the command line: options, session, output and failures.
 
-Importers: the server package and packages above it.
-Never here: the work of a command.
+Only the server package and the packages above it import this package. Never here: the work of a command.
 """
 
 ROLE = "commands"

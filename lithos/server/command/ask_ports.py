@@ -1,4 +1,7 @@
-"""Interfaces of the server that answers a command: a running server, or a local one in this process."""
+"""Interfaces of the server that answers a command.
+
+It runs already, or it is a local server in this process.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +16,36 @@ from lithos.kernel.server_ports import RunServer
 
 
 class ToolClient(Protocol):
-    """Interface of a server for commands."""
+    """Interface through which a command uses a server."""
 
     async def call(self, tool: str, arguments: Mapping[str, Any], /) -> Mapping[str, Any] | None:
-        """Return the structured answer of a tool. Refusals are returned, not raised."""
+        """Call a tool and return its structured answer.
+
+        If the tool refuses, the error envelope is returned and nothing is raised.
+        """
 
     async def health(self) -> Mapping[str, Any]:
         """Return the state of each component."""
 
     async def accesses(self, query: Mapping[str, Any], /) -> Mapping[str, Any]:
-        """Return the audit trail: each read, with its agent and time."""
+        """Return entries of the audit trail. Each entry is a read, with its agent and time."""
 
 
 class StartLocalServer(Protocol):
-    """Starts a server for a command, and stops it at the end of the block."""
+    """Context manager factory that starts a server for a command and stops it at the end of the block."""
 
     def __call__(self, config: Config, /) -> AbstractAsyncContextManager[ToolClient]:
-        """Return the server once its notes are searchable. Raises the errors of `RunServer`."""
+        """Return a server for the block.
+
+        The block begins when its notes are searchable. Raises the errors of `RunServer`.
+        """
 
 
 @frozen
 class LocalServers:
-    """Starter of servers in the process of a command."""
+    """Functions that start a server in the process of a command."""
 
     run: RunServer
     ask: StartLocalServer
-    #: Loads the declarations of all capabilities, such as the tables of databases that a command reads.
+    #: Loads the declarations of all capabilities, such as the database tables that a command reads.
     declare: Callable[[], None]

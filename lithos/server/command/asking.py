@@ -1,4 +1,4 @@
-"""Access to the server that answers a command: the running one over HTTP, or a local one."""
+"""Access to the server that answers a command: a running server over HTTP, or a local server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from lithos.server.command.starting import find_options
 from lithos.server.mcp.client import TIMEOUT, OwnerClient
 from lithos.server.settings import ServerConfig
 
-#: Seconds to wait for the server that owns the data directory: enough for a start or another query.
+#: Seconds to wait for the server that owns the data directory. This is enough for its start or for another
+#: query.
 OWNER_WAIT = 10.0
 #: Number of list rows per request.
 PAGE = 200
@@ -30,7 +31,7 @@ NO_NOTES = "or start a server there first."
 def asking(
     command: Callable[[CommandSession, ToolClient], Awaitable[int]],
 ) -> Callable[[CommandSession], int]:
-    """Return a function that runs an async command with the server that answers it.
+    """Return a function that finds a server and runs an async command with it.
 
     The function raises the errors that `explained_failures` explains.
     """
@@ -49,7 +50,7 @@ async def _run(
 
 
 def local_servers(session: CommandSession) -> LocalServers:
-    """Return the starter of local servers for a command that found no running server."""
+    """Return the functions that start local servers. A command needs them if no server is running."""
     local: LocalServers | None = session.invocation.local
     if local is None:
         raise CommandFailed(_none_owns(session, "this program cannot start a server of its own"))
@@ -57,7 +58,7 @@ def local_servers(session: CommandSession) -> LocalServers:
 
 
 def person() -> str:
-    """Return the user's name. Versions record it as the person who approved or merged them."""
+    """Return the user's name, which versions record for approvals and merges."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -65,7 +66,7 @@ def person() -> str:
 
 
 async def find_owner(session: CommandSession) -> OwnerClient | None:
-    """Return the server that owns the data directory, or None. Waits for a starting server."""
+    """Return the server that owns the data directory, or None. Waits for a server that is starting."""
     with trio.move_on_after(OWNER_WAIT):
         while is_owned(session.private / "lock"):
             owner = owner_now(session)
@@ -74,14 +75,17 @@ async def find_owner(session: CommandSession) -> OwnerClient | None:
             await trio.sleep(0.1)
         return None
     raise CommandFailed(
-        "Another process owns the data directory but does not answer yet (it may be starting). "
-        "Retry in a moment.",
+        "Another process owns the data directory but does not answer yet. It may still be "
+        "starting. Retry in a moment.",
         4,
     )
 
 
 async def require_owner(session: CommandSession, why: str) -> OwnerClient:
-    """Return the running server. `why` explains in the error message why the command needs it."""
+    """Return the running server, or end the command if no server is running.
+
+    `why` explains in the error message why the command needs a server.
+    """
     owner = await find_owner(session)
     if owner is None:
         raise CommandFailed(_none_owns(session, why))
@@ -90,11 +94,11 @@ async def require_owner(session: CommandSession, why: str) -> OwnerClient:
 
 def _none_owns(session: CommandSession, why: str) -> str:
     data = session.config.of(StorageConfig).data_dir
-    return f"No server owns {data} now, and {why}. Start it with: {how_to_serve(session)}"
+    return f"No server owns {data} now, and {why}. Start a server with: {how_to_serve(session)}"
 
 
 def how_to_serve(session: CommandSession) -> str:
-    """Return the command that starts a server here."""
+    """Return the command that starts a server for this data directory."""
     storage = session.config.of(StorageConfig)
     if session.vaults:
         return shlex.join(("lithos", *find_options(session), "serve", "-t", "http"))
@@ -103,9 +107,9 @@ def how_to_serve(session: CommandSession) -> str:
 
 
 def owner_now(session: CommandSession, timeout: float = TIMEOUT) -> OwnerClient | None:
-    """Return the server that owns the data directory and publishes its address, or None.
+    """Return the server that owns the data directory, or None if it has not published its address.
 
-    `timeout` is in seconds, for each answer.
+    `timeout` is the number of seconds to wait for each answer.
     """
     lock = session.private / "lock"
     owner = read_owner(lock) if is_owned(lock) else None
@@ -115,17 +119,17 @@ def owner_now(session: CommandSession, timeout: float = TIMEOUT) -> OwnerClient 
 
 
 def accept(answer: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return the answer. An error envelope ends the command with its message."""
+    """Return the answer of a tool. If it is an error envelope, end the command with its message."""
     if answer is not None and answer.get("status") == "error":
         raise CommandFailed(str(answer["message"]))
     return answer or {}
 
 
 async def ask_tool(asker: ToolClient, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a tool's answer. An error envelope ends the command with its message.
+    """Call a tool and return its answer. If it is an error envelope, end the command with its message.
 
-    If the answer may be incomplete because notes are still being indexed, one line on stderr says so for all
-    pages.
+    If notes are still being indexed, the answer may be incomplete. One line on stderr reports this once for
+    all pages.
     """
     answer = accept(await asker.call(tool, arguments))
     if "indexing" in answer and answer.get("message") and not arguments.get("offset"):
@@ -136,7 +140,7 @@ async def ask_tool(asker: ToolClient, tool: str, arguments: Mapping[str, Any]) -
 async def ask_pages(
     asker: ToolClient, tool: str, arguments: Mapping[str, Any], key: str
 ) -> list[dict[str, Any]]:
-    """Return all rows of a list that has a `total`, `PAGE` at a time."""
+    """Return all rows of a list whose answers contain `total`. Each request gets `PAGE` rows."""
     rows: list[dict[str, Any]] = []
     total = 1
     while len(rows) < total:
@@ -149,7 +153,7 @@ async def ask_pages(
 async def ask_rows(
     asker: ToolClient, tool: str, arguments: Mapping[str, Any], key: str
 ) -> list[dict[str, Any]]:
-    """Return all rows of a list. If an answer was cut, continue from `next_offset`."""
+    """Return all rows of a list. If an answer is cut, the next request continues from its `next_offset`."""
     answer = await ask_tool(asker, tool, arguments)
     rows = list(answer[key])
     while answer.get("next_offset"):

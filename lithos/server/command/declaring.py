@@ -1,7 +1,8 @@
-"""Declaration of a command, and its parsed arguments.
+"""Declarations of commands, and their parsed arguments.
 
 A capability declares its commands in its `commands.py`. Every call of `lithos` imports these modules, so they
-import only this one. The function that runs a command is named by a string and imported when it runs.
+import only this module. The function that carries out a command is named by a string, and imported when it is
+needed.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from lithos.kernel.values.times import parse_time
 if TYPE_CHECKING:
     from lithos.server.command.ask_ports import LocalServers
 
-#: An option or argument: its names and the keywords for `add_argument`. Two more keywords are allowed:
-#: `alone` marks the options of a command that exclude each other, and `under` is the heading of a group.
+#: An option or argument: its names and the keywords for `add_argument`. Two more keywords are allowed.
+#: `alone` marks options that exclude each other. `under` is the heading of a group of options.
 Taken = tuple[list[str], dict[str, Any]]
 
 
 def take(spelling: str, text: str, kind: Callable[[str], Any] | None = None, **more: Any) -> Taken:
-    """Declare an argument with a value, spelled as in its help (`-n --limit N`, `query QUERY`).
+    """Declare an option or argument with a value.
+
+    `spelling` is its form in the help (`-n --limit N`, `query QUERY`).
 
     `kind` converts the text of the value.
     """
@@ -48,8 +51,8 @@ GROUPS: Final = ("serve and connect", "read and search", "history", "upkeep", "a
 class CliCommand(NamedTuple):
     """A command or subcommand.
 
-    `runs` names a module and its function as `module:function`. The function gets a `Session`, or the
-    `Invocation` if `needs_session` is False. The argument that selects one of `parts` is called `chosen`.
+    `runs` names a function as `module:function`. The function gets a `CommandSession`, or the `Invocation` if
+    `needs_session` is False. `chosen` is the name of the argument that selects one of `parts`.
     """
 
     name: str
@@ -60,32 +63,32 @@ class CliCommand(NamedTuple):
     needs_session: bool = True
     chosen: str = ""
     parts: Sequence[CliCommand] = ()
-    #: One of `GROUPS`; empty for a subcommand.
+    #: One of `GROUPS`. A subcommand has no group.
     group: str = ""
     #: Position of the command in its group.
     place: int = 0
-    #: Names a function as `runs` does. It gets the `Invocation` when a client runs the command with `--hook`.
+    #: Function in the form of `runs`. It gets the `Invocation` when a client runs the command with `--hook`.
     hook: str = ""
     #: Whether the command can work on several named vaults at once.
     takes_several: bool = False
-    #: Whether the command opens databases itself, so that all declarations are loaded first.
+    #: Whether the command opens databases itself. If it does, all declarations are loaded first.
     reads_databases: bool = False
-    #: How the command handles a notes folder that is missing or not usable. `needed`: the command is refused.
-    #: `spared`: the command checks the folders of named vaults itself. `made`: it also creates the folder.
-    #: `unused`: the command uses another folder.
+    #: How the command treats a notes folder that is missing or unusable. `needed`: the command is refused.
+    #: `spared`: the command itself checks the folders of named vaults. `made`: the command creates a missing
+    #: folder. `unused`: the command uses another folder.
     folder: Literal["needed", "spared", "made", "unused"] = "needed"
 
 
 @frozen
 class Invocation:
-    """The parsed arguments; `typed` holds only options that were given explicitly."""
+    """Parsed arguments of a command. `typed` contains only the options that the user gave."""
 
     declared: CliCommand
     config: Path | None
     data_dir: Path | None
     as_json: bool
     typed: dict[str, Any]
-    #: The values of `--vault`, unchanged; a single value that is not `NAME=PATH` is in `typed`, too.
+    #: Values of `--vault`, unchanged. A single value that is not `NAME=PATH` is also in `typed`.
     vaults: tuple[str, ...] = ()
     #: Starts servers in this process. None if the command uses only a running server.
     local: LocalServers | None = None
@@ -99,9 +102,9 @@ class Invocation:
 def number(
     name: str, read: Callable[[str], Any], accepts: Callable[[Any], bool], wanted: str = ""
 ) -> Callable[[str], Any]:
-    """Return a converter of numbers for the parser.
+    """Return a converter of numbers for the argument parser.
 
-    Its errors show `wanted`, or `name` if `wanted` is empty.
+    Its error messages show `wanted`, or `name` if `wanted` is empty.
     """
 
     def convert(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""Translation of exceptions into error messages of the command line."""
+"""Translation of exceptions into command-line error messages."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from lithos.server.tools.arguments import ArgumentFault
 
 OWNED = 4
 
-#: Message and exit code for each exception of a command; the first matching class counts.
+#: Message and exit code for each exception class. The first class that matches an exception counts.
 _WORDS: Final[Mapping[type[Exception], tuple[str, int]]] = {
     **dict.fromkeys((AlreadyOwned, OwnerRefuses), ("{}", OWNED)),
     **dict.fromkeys((DatabaseLost, NoLocks), ("{}.", 1)),
     **dict.fromkeys((CannotListen, OwnerUnreachable, ArgumentFault, NewerLayout), ("{}", 1)),
     CorruptDatabase: (
-        "{}. The file holds tasks, claims and the event journal, so nothing was started. Restore "
+        "{}. The file contains tasks, claims and the event journal, so nothing was started. Restore "
         "the file from a backup, or move it away to begin without them.",
         1,
     ),
@@ -48,9 +48,9 @@ _KNOWN: Final[tuple[type[Exception], ...]] = (ExceptionGroup, CommandFailed, *_W
 
 @contextmanager
 def explained_failures() -> Iterator[None]:
-    """Turn expected failures of the block, also in exception groups, into `CommandFailed`.
+    """Turn expected failures of the block into `CommandFailed`, including failures in exception groups.
 
-    Bugs pass through.
+    Unexpected exceptions (bugs) are not changed.
     """
     try:
         yield

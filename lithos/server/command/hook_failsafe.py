@@ -1,6 +1,6 @@
-"""Limits for hook commands: after any error they print nothing, exit 0 and end within a second.
+"""Limits for hook commands. After any error they print nothing and exit with 0. They end within a second.
 
-A client must not suffer if no server is running (docs/spec/integration.md §2).
+A client must also work if no server is running (docs/spec/integration.md §2).
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Final
 
 from lithos.server.command.streams import make_printable
 
-#: Seconds after which the process ends, even if it waits for an answer. Python needs another tenth of a
-#: second.
+#: Seconds after which the process ends, even while it waits for an answer. Python needs another 0.1 s.
 DEADLINE: Final = 0.7
 #: Maximum number of tokens that a hook prints.
 HOOK_BUDGET: Final = 800
@@ -22,10 +21,10 @@ TOKEN_BYTES: Final = 4
 
 
 class NoHookOutput(Exception):
-    """No server answers correctly, or the hook has no text to print."""
+    """Raised if no server answers correctly, or if the hook has no text to print."""
 
 
-#: Errors for missing, unreadable or malformed servers, files and configurations.
+#: Exceptions for servers, files and configurations that are missing, unreadable or malformed.
 FAILURES: Final = (
     *(NoHookOutput, OSError, RecursionError),
     *(ValueError, TypeError, LookupError, AttributeError),
@@ -33,7 +32,7 @@ FAILURES: Final = (
 
 
 def promise_silence() -> None:
-    """Make the process end with exit code 0 at the deadline, even in a blocking call or after a bug."""
+    """Make the process end with exit code 0 at the deadline, even after a bug or in a blocking call."""
     sys.excepthook = lambda *_: os._exit(0)
     watchdog = threading.Timer(DEADLINE, os._exit, (0,))
     watchdog.daemon = True
@@ -41,12 +40,12 @@ def promise_silence() -> None:
 
 
 def printable(text: str) -> str:
-    """Return the lines of a text without characters that could control a terminal."""
+    """Return the lines of a text without the characters that could control a terminal."""
     return "\n".join(map(make_printable, text.rstrip("\n").split("\n")))
 
 
 def print_text(text: str) -> None:
-    """Print in one write. Raises `OSError` if the output is closed."""
+    """Print a text in one write. Raises `OSError` if the output is closed."""
     encoding = sys.stdout.encoding or "utf-8"
     try:
         os.write(1, f"{text}\n".encode(encoding, "backslashreplace"))

@@ -1,4 +1,7 @@
-"""Output of commands: a JSON document or escaped text on stdout, and startup messages of `serve`."""
+"""Output of commands.
+
+Commands print a JSON document or escaped text on stdout; `serve` prints startup messages.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from lithos.server.settings import ServerConfig
 
 
 def print_json(document: Any) -> None:
-    """Print a JSON document as one line on stdout, whatever the encoding of stdout is."""
+    """Print a JSON document as one line on stdout. The encoding of stdout does not matter."""
     is_narrow = "utf" not in (sys.stdout.encoding or "").lower()
     json.dump(document, sys.stdout, ensure_ascii=is_narrow)
     sys.stdout.write("\n")
@@ -31,7 +34,7 @@ def print_line(text: str) -> None:
 
 
 def tell(asked: CommandSession | Invocation, document: Any, lines: str | Iterable[str]) -> None:
-    """Print the answer of a command: the document with `--json`, else the lines."""
+    """Print the answer of a command. With `--json` print `document`, otherwise `lines`."""
     if asked.as_json:
         print_json(document)
         return
@@ -40,12 +43,15 @@ def tell(asked: CommandSession | Invocation, document: Any, lines: str | Iterabl
 
 
 def warn(text: str) -> None:
-    """Print a line for the user on stderr, whatever the format of the answer."""
+    """Print a line for the user on stderr, even if the answer is JSON."""
     print(f"lithos: {text}", file=sys.stderr)
 
 
 def agrees(question: str) -> bool:
-    """Ask the user at the terminal. Return False if no terminal is attached."""
+    """Ask the user a question at the terminal.
+
+    Return False without a terminal or if the answer is not yes.
+    """
     if not sys.stdin.isatty():
         return False
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
@@ -53,7 +59,7 @@ def agrees(question: str) -> bool:
 
 
 def list_pairs(title: str, pairs: Mapping[str, Any]) -> list[str]:
-    """Return a heading and aligned values."""
+    """Return lines with a heading and aligned pairs of names and values."""
     width = max(map(len, pairs), default=0) + 1
     return [title, *(f"  {name + ':':<{width}} {value}" for name, value in pairs.items())]
 
@@ -62,7 +68,10 @@ log = get_logger("lithos.serve")
 
 
 def report_failure(failure: CommandFailed, *, serves: bool) -> None:
-    """Print the cause of a failure on stderr: a log line if `serve` logs JSON, else plain text."""
+    """Print the cause of a failure on stderr.
+
+    If `serve` logs JSON, print a log line, otherwise plain text.
+    """
     if serves and logs_json(os.environ):
         ensure_logging(sys.stderr)
         log.error("server not started", reason=str(failure), exit_code=failure.exit_code)
@@ -71,13 +80,13 @@ def report_failure(failure: CommandFailed, *, serves: bool) -> None:
 
 
 def log_bugs() -> None:
-    """Log unexpected exceptions that end the process as a line of JSON, if the log is JSON."""
+    """Log an unexpected exception that ends the process as a JSON line, if the log format is JSON."""
     if logs_json(os.environ):
         sys.excepthook = lambda _, bug, __: log.error("server failed", reason=repr(bug), exit_code=1, exc=bug)
 
 
 def announce(session: CommandSession, text: str, **fields: str) -> None:
-    """Print a line for the operator. With stdio, stdout belongs to the protocol."""
+    """Print a line for the operator. With the stdio transport, stdout is reserved for the protocol."""
     try:
         if session.config.of(ServerConfig).transport == "stdio":
             print(text, file=sys.stderr, flush=True)
@@ -87,6 +96,6 @@ def announce(session: CommandSession, text: str, **fields: str) -> None:
         else:
             print(text, flush=True)
     except OSError as failure:
-        # A closed terminal must not stop the server, and its unwritten text must not fail at the exit.
+        # A closed terminal must not stop the server, and the unwritten text must not cause an error at exit.
         log.warning("output closed", reason=str(failure))
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,13 +12,16 @@ from tqdm import tqdm
 
 from lithos.server.command.session import CommandSession
 
-#: Called with the name of the step, the number of finished items, and their total.
+#: Called with the name of a task, the number of finished items, and the total.
 Progress = Callable[[str, int, int], None]
 
 
 @contextmanager
 def progress_bars(session: CommandSession, unit: str) -> Iterator[Progress | None]:
-    """Yield a progress callback that draws one bar per name; None with `--json` or without a terminal."""
+    """Yield a progress callback that draws one bar per name.
+
+    Yield None with `--json` or without a terminal.
+    """
     if session.as_json or not sys.stderr.isatty():
         yield None
         return
@@ -38,6 +41,9 @@ def progress_bars(session: CommandSession, unit: str) -> Iterator[Progress | Non
 
 @contextmanager
 def counted(session: CommandSession, name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a progress callback for one bar. It takes the finished items and the total (0 if unknown)."""
+    """Yield a progress callback for one bar.
+
+    Its arguments are the number of finished items and the total, which is 0 if unknown.
+    """
     with progress_bars(session, unit) as progress:
         yield (lambda done, total: None) if progress is None else partial(progress, name)

@@ -1,4 +1,4 @@
-"""Interfaces of the optional capabilities that `lithos serve` displays, and of its address file."""
+"""Interfaces of optional capabilities for `lithos serve`, and publication of the server's address."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ from lithos.server.settings import ServerConfig
 
 
 class Backlog(Protocol):
-    """Files other than notes that a server has not read yet."""
+    """Files other than notes that a server has still to read."""
 
     @property
     def waiting(self) -> int:
-        """Return the number of files that have not been read yet."""
+        """Return the number of unread files."""
 
     async def known(self) -> bool:
         """Wait until the number of unread files is known. Return False if the server reads no such files."""
 
 
 class StartupNotice(Protocol):
-    """A message that a server prints after its start."""
+    """Message that a server prints after its start."""
 
     @property
     def announcement(self) -> str | None:
-        """Return a line for the operator, or None."""
+        """Return the line to print for the operator, or None."""
 
 
 def publish_address(server: Parts, url: str, *, private: bool = False) -> None:
-    """Write a server's address to its lock file, with the token for commands of the same user.
+    """Write a server's address into its lock file.
+
+    The file also contains a token for commands of the same user.
 
     With `private`, only commands of this user may use the address.
     """

@@ -1,4 +1,4 @@
-"""Setup of every command: its parsed arguments, configuration and logging."""
+"""Setup of each command: its parsed arguments, configuration and logging."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NO_VAULT = "The folder {} does not exist. Name the folder of your notes with --
 
 
 class CommandFailed(Exception):
-    """A command failed and ends with `exit_code`; the message says what to do."""
+    """Failure of a command, which ends with `exit_code`. The message says what to do."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class CommandFailed(Exception):
 
 @contextmanager
 def refusing(*kinds: type[Exception], exit_code: int = 1) -> Iterator[None]:
-    """End the command with the message of any of these exceptions."""
+    """End the command with the exception's message if the block raises one of these exceptions."""
     try:
         yield
     except kinds as refusal:
@@ -57,11 +57,11 @@ def refusing(*kinds: type[Exception], exit_code: int = 1) -> Iterator[None]:
 
 @frozen
 class CommandSession:
-    """One command with its configuration."""
+    """One call of a command, with its configuration."""
 
     invocation: Invocation
     config: Config
-    #: Source of each setting by key, and the errors of ignored settings.
+    #: Source of each setting by key, and the error messages about ignored settings.
     sources: Mapping[str, str] = {}
     warnings: tuple[str, ...] = ()
     #: All named vaults. `config` belongs to the vault `default_vault`.
@@ -71,21 +71,21 @@ class CommandSession:
 
     @property
     def vaults(self) -> tuple[NamedVault, ...]:
-        """Return the named vaults of the command: the values of `--vault`, or all vaults without it.
+        """Return the vaults named by `--vault`. Without this option, return all named vaults.
 
-        The result is empty if a single vault without a name is served.
+        The result is empty if Lithos serves a single vault without a name.
         """
         names = self.named.chosen or [vault.name for vault in self.named.configured]
         return tuple(map(self.named.named, names))
 
     def about(self, vault: NamedVault) -> CommandSession:
-        """Return the same command for one named vault."""
+        """Return this session with the configuration of one named vault."""
         loaded = vault.loaded
         return evolve(self, config=loaded.config, sources=loaded.sources, default_vault=vault.name)
 
     @property
     def typed(self) -> dict[str, Any]:
-        """Return the options that were given explicitly."""
+        """Return the options that the user gave."""
         return self.invocation.typed
 
     @property
@@ -100,7 +100,7 @@ class CommandSession:
 
     @property
     def public_url(self) -> str | None:
-        """Return `server.public_url`, or the public URL of the running server. May block; raises `OSError`.
+        """Return `server.public_url`, or the public URL of the running server. May block. Raises `OSError`.
 
         If the server serves several vaults, this is the URL of the whole server.
         """
@@ -113,11 +113,11 @@ class CommandSession:
 
     @property
     def prefix(self) -> str:
-        """Return the URL path of this vault on a server of several vaults; "" for a vault without a name."""
+        """Return the URL path of this vault if a server has several vaults. A vault without a name has ""."""
         return "" if self.default_vault is None else f"/v/{self.default_vault}"
 
     def require_notes(self, way_out: str) -> None:
-        """Raise `CommandFailed` if the notes folder is missing. `way_out` is the end of the message."""
+        """Raise `CommandFailed` if the notes folder is missing. `way_out` is the end of the error message."""
         storage = self.config.of(StorageConfig)
         if storage.notes_folder.is_dir():
             return
@@ -131,13 +131,15 @@ class CommandSession:
 
 
 def check_places(storage: StorageConfig, *, makes_folder: bool = False) -> str | None:
-    """Return the problem with the named folders and its fix, or None if they can be used.
+    """Return a message if the named folders cannot be used, otherwise None.
 
-    With `makes_folder`, the command creates the folder of the vault if it is missing.
+    The message describes the problem and its fix.
+
+    With `makes_folder`, a missing vault folder is allowed, because the command creates it.
     """
     vault, data = storage.vault, storage.data_dir
     if vault is None:
-        # A used data directory without notes has lost its notes. Another check reports that.
+        # If a used data directory has no notes, they have been lost. Another check reports that.
         if storage.notes_folder.exists():
             return None
         found = find_own_notes(data)
@@ -163,7 +165,7 @@ def check_places(storage: StorageConfig, *, makes_folder: bool = False) -> str |
 def load_session(invocation: Invocation) -> CommandSession:
     """Read the configuration and start logging on stderr. Raises `CommandFailed` with exit code 2."""
     try:
-        # A command at a terminal is not a server, so it logs only errors.
+        # A command at a terminal is not a server, so only errors are logged.
         logs = read_log_settings("info" if invocation.command == "serve" else "error")
         named = find_vaults(invocation)
         session = _one_vault(invocation) if not named.configured else _several(invocation, named)
@@ -183,12 +185,12 @@ def load_session(invocation: Invocation) -> CommandSession:
 
 
 def overrides_of(invocation: Invocation) -> dict[str, Any]:
-    """Return the settings given as options, by key."""
+    """Return the settings that the user gave as options, by key."""
     return {_SETTINGS[name]: value for name, value in invocation.typed.items() if name in _SETTINGS}
 
 
 def find_vaults(invocation: Invocation, *, is_lenient: bool = False) -> ConfiguredVaults:
-    """Return the named vaults, or none if the command uses a vault without a name.
+    """Return the named vaults. The result has no vaults if the command uses a vault without a name.
 
     Raises the errors of `load_vaults`.
     """
@@ -205,7 +207,7 @@ def find_vaults(invocation: Invocation, *, is_lenient: bool = False) -> Configur
 
 
 def load_one(invocation: Invocation, **more: Any) -> LoadedConfig:
-    """Return the configuration for one vault without a name; `more` is passed to `load_config`."""
+    """Return the configuration of a vault without a name. `more` is passed to `load_config`."""
     return load_config(
         config_path=invocation.config,
         data_dir=invocation.data_dir,
@@ -221,7 +223,10 @@ def _one_vault(invocation: Invocation) -> CommandSession:
 
 
 def _several(invocation: Invocation, named: ConfiguredVaults) -> CommandSession:
-    """Return the session of the chosen vault, with all named vaults. Raises the errors of `load_session`."""
+    """Return the session of the chosen vault.
+
+    It contains all named vaults. Raises the errors of `load_session`.
+    """
     chosen = named.chosen
     if len(chosen) > 1 and not invocation.declared.takes_several:
         raise CommandFailed(
@@ -237,11 +242,14 @@ def _several(invocation: Invocation, named: ConfiguredVaults) -> CommandSession:
 
 
 def read_log_settings(level: str) -> LogSettings:
-    """Return the log settings of the environment. `level` is the default level. Raises `ConfigError`."""
+    """Return the log settings from the environment variables.
+
+    `level` is the default level. Raises `ConfigError`.
+    """
     return load_log_settings({"LITHOS_LOG_LEVEL": level, **os.environ})
 
 
 def start_logging(configs: Iterable[Config], logs: LogSettings) -> None:
-    """Start logging on stderr, with the secrets of these configurations masked."""
+    """Start logging on stderr. The secrets of these configurations are masked."""
     secrets = [token for each in configs if (token := each.of(ServerConfig).auth_token)]
     configure_logging(logs.level, logs.format, sys.stderr, secrets=secrets)

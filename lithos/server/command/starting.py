@@ -1,4 +1,4 @@
-"""Command line with which another program starts Lithos for the same data directory."""
+"""Command line for other programs that start Lithos for the same data directory."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lithos.server.command.session import CommandSession
 
 
 def find_program() -> tuple[str, ...]:
-    """Return the command with which another program starts Lithos from any folder."""
+    """Return the command with which another program can start Lithos from any folder."""
     beside = Path(sys.executable).with_name("lithos")
     found = str(beside) if beside.exists() else shutil.which("lithos")
     return (found,) if found else (sys.executable, "-m", "lithos")
 
 
 def find_options(session: CommandSession) -> tuple[str, ...]:
-    """Return the global options that select this data directory, from whatever folder the program is started.
+    """Return the global options that select this data directory. They work from any folder.
 
-    With named vaults, return the options that select the vaults of this session.
+    If the session has named vaults, the options select these vaults.
     """
     if session.vaults:
         return tuple(_names_of(session))
@@ -39,8 +39,8 @@ def _names_of(session: CommandSession) -> Iterator[str]:
     if named.is_typed:
         for vault in named.configured:
             yield from ("--vault", f"{vault.name}={vault.root}")
-    # A configuration file that was found automatically is passed on, because another folder may have a
-    # different one.
+    # Pass on a configuration file that was found automatically, because another folder may contain a
+    # different file.
     config = session.invocation.config or named.source
     if config is not None:
         yield from ("--config", str(config.absolute()))

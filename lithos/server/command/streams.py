@@ -1,7 +1,7 @@
-"""Handling of closed, full or unread standard streams, and of early signals.
+"""Handling of standard streams that are closed, full or unread, and of signals during the start.
 
-SIGINT and SIGTERM are caught from the first moment on, so that a stop during imports is not a crash.
-`make_printable` is in this module because it loads fast, which hook commands need.
+SIGINT and SIGTERM are caught from the first moment, so a stop during the imports is not a crash.
+`make_printable` is in this module because the module loads fast, as hook commands require.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 
 def make_printable(text: str) -> str:
-    """Return the text with terminal control characters written as escape sequences."""
+    """Return the text with escape sequences in place of terminal control characters."""
     return "".join(
         char if char.isprintable() or char == "\t" else char.encode("unicode_escape").decode()
         for char in text
@@ -25,37 +25,37 @@ def make_printable(text: str) -> str:
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
-#: Parent process at the start. If the parent ends early, `getppid` returns another process.
+#: Parent process at the start. After the parent has ended, `getppid` returns another process.
 PARENT = os.getppid()
 
 
 def remember_signals() -> Sequence[int]:
-    """Collect `STOPPING` signals in the returned list from now on, so that they do not kill the process."""
+    """Collect all later `STOPPING` signals in the returned list. They no longer end the process."""
     received: list[int] = []
     for number in STOPPING:
         signal.signal(number, lambda number, _: received.append(number))
     return received
 
 
-#: Bytes that a writable pipe always accepts without blocking (PIPE_BUF; POSIX promises 512).
+#: Number of bytes that a writable pipe always accepts without blocking. POSIX guarantees 512 (PIPE_BUF).
 PIECE: Final = 512
-#: Milliseconds that a reader may pause in the middle of a text.
+#: Maximum pause of a reader in the middle of a text, in milliseconds.
 PATIENCE_MS: Final = 50
 
 
 def hold_standard_streams() -> None:
-    """Open each closed file descriptor from 0 to 2, so that no database ever gets such a number."""
+    """Open the closed file descriptors from 0 to 2, so that no database gets one of these numbers."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # uses the lowest free number, which is this one
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number is that of the closed descriptor
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 class LossyStream(io.TextIOBase):
-    """A text stream to a slow reader, which drops text instead of blocking."""
+    """Text stream that drops text instead of blocking if its reader is slow."""
 
     encoding = "utf-8"
 
@@ -72,7 +72,10 @@ class LossyStream(io.TextIOBase):
         return True
 
     def write(self, text: str, /) -> int:
-        """Add text and write its complete lines at once. Raises `OSError` if the output is closed."""
+        """Add text to the stream.
+
+        A complete line is written at once. Raises `OSError` if the output is closed.
+        """
         self._pending += text
         if "\n" in text:
             self.flush()

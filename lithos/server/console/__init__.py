@@ -1,7 +1,6 @@
-"""Shell of the console: sessions, page frame, formats, templates and static files.
+"""Shared parts of the console: sessions, page frame, formats, templates and static files.
 
-Importers: the server package and packages above it.
-Never here: the content of a page.
+Only the server package and the packages above it import this package. Never here: the content of a page.
 """
 
 ROLE = "pages"

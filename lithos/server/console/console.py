@@ -1,4 +1,4 @@
-"""The console: routes below `/console/`, sessions, changes, rendering, error pages, headers."""
+"""Web console below `/console/`: its routes, sessions, changes, rendering, error pages and headers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ log = get_logger("lithos.console")
 LARGEST: Final = 200_000
 #: Module with the login pages, which belong to the console itself.
 LOGIN: Final = "lithos.server.console.login"
-#: HTTP status of refusals by error code; other codes get 400.
+#: HTTP status of a refusal by error code. Other error codes get status 400.
 _STATUSES: Final[Mapping[str, int]] = {
     "doc_not_found": 404, "note_not_found": 404, "task_not_found": 404, "version_not_found": 404,
     "receipt_not_found": 404, "proposal_not_found": 404, "not_found": 404, "version_conflict": 409,
@@ -59,18 +59,18 @@ _STATUSES: Final[Mapping[str, int]] = {
 }  # fmt: skip
 
 Form = MultiDict[str, str]
-#: Answers a request with a value that Quart accepts as a response.
+#: Async function that answers a request with a value that Quart accepts as a response.
 View = Callable[..., Awaitable[Any]]
-#: Carries out a submitted form and returns the location that shows the outcome.
+#: Async function that carries out a submitted form. It returns the address of the page with the outcome.
 FormHandler = Callable[..., Awaitable[str]]
 
 
-#: Adds values to a page of another capability; its argument is the object that the page shows.
+#: Async function that adds values to a page of another capability. Its argument is the object on the page.
 Panel = Callable[[Any], Awaitable[Mapping[str, Any]]]
 
 
 class PageRefused(Exception):
-    """A page or change was refused; `message` says what was refused, why, and what to do next."""
+    """Refusal of a page or change. `message` says what was refused, why, and what to do next."""
 
     def __init__(self, message: str, status: int = 400, code: str = "") -> None:
         super().__init__(message)
@@ -80,16 +80,16 @@ class PageRefused(Exception):
 
 
 class WholePath(PathConverter):
-    """The rest of an address, which may contain line breaks."""
+    """URL converter for the rest of an address, which may contain line breaks."""
 
     regex = r"[^/](?s:.*?)"
 
 
 class Console:
-    """Web console. `parts` are the services; `sessions` are shared with the live feed.
+    """Web console. `parts` contains the services. The live feed uses the same `sessions`.
 
     `pages` are the pages of all capabilities. Changes are recorded under `own_agent` unless the user chooses
-    another name. `wrong_tokens` are counted by address, at the login and in request headers alike.
+    another name. `wrong_tokens` counts wrong tokens per address, at the login and in request headers.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Console:
         self.wrong_tokens = wrong_tokens
         self.pages = pages
         self.own_agent = parts.get(ServerConfig).console_agent
-        #: Called with the reason of each refusal for a missing session or right.
+        #: Called with the reason when a request is refused for a missing session or right.
         self.rejected = partial(parts.get(Metrics).count, "http_rejected")
         #: Jinja environment with the templates, filters and globals.
         self.environment = make_environment()
@@ -126,13 +126,16 @@ class Console:
 
     @property
     def tools(self) -> ToolBox:
-        """Return the tools with the current user's rights, including those of Lithos's own pages."""
+        """Return the tools with the rights of the current user.
+
+        They include the tools of Lithos's own pages.
+        """
         return self._tools.acting_as(attrs.evolve(self.principal, is_own=True, is_person=True))
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """Return a tool's answer, as an agent gets it.
+        """Call a tool and return the answer that an agent would get.
 
-        Arguments that are None are left out. Raises `PageRefused` if the tool refuses.
+        Arguments with the value None are left out. Raises `PageRefused` if the tool refuses.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
         try:
@@ -147,7 +150,7 @@ class Console:
         return dict(answer)
 
     async def show(self, template: str, status: int = 200, **context: Any) -> Response:
-        """Return a page, which a worker thread renders."""
+        """Return a page. A worker thread renders it."""
         session: BrowserSession | None = g.get("session")
         shared = self.shared | {
             "now": self.parts.clock(),
@@ -174,7 +177,10 @@ class Console:
         return response
 
     async def show_within(self, template: str, name: str, values: Iterable[int], **context: Any) -> Response:
-        """Return a page with the first of `values` for `name` that keeps it within `LARGEST`."""
+        """Return a page that has at most `LARGEST` bytes, if possible.
+
+        The page is rendered with each of `values` for `name` until it is small enough.
+        """
         for value in values:
             response = await self.show(template, **{name: value}, **context)
             if (response.content_length or 0) <= LARGEST:
@@ -184,7 +190,7 @@ class Console:
     def change(self, act: FormHandler, needs: Rights = "write") -> View:
         """Return a POST view that checks rights and the form's token, and runs `act(form, **values)` once.
 
-        `act` must check the owner of an object with `demand_of`.
+        If the form changes an object, `act` must check its owner with `demand_of`.
         """
 
         @wraps(act)
@@ -204,12 +210,12 @@ class Console:
         return view
 
     def asking(self, app: Blueprint, path: str, ask: View, act: FormHandler, needs: Rights = "write") -> None:
-        """Add a form that asks before it changes something: `ask` shows it, `act` carries it out."""
+        """Add a form that asks the user before a change. `ask` shows the form, and `act` carries it out."""
         app.get(path, endpoint=f"ask {path}")(self.only(needs, ask))
         app.post(path, endpoint=f"do {path}")(self.change(act, needs))
 
     def only(self, needs: Rights, view: View) -> View:
-        """Return a GET view for a page that needs more than the right `read`."""
+        """Return a GET view for a page that requires a right other than `read`."""
 
         @wraps(view)
         async def guarded(**values: Any) -> Any:
@@ -219,31 +225,40 @@ class Console:
         return guarded
 
     def _vaults(self, session: BrowserSession | None) -> Sequence[VaultLink]:
-        """Return the vaults to switch between. The list is empty if there is only one vault."""
+        """Return the vaults that the user can switch between.
+
+        The list is empty if there is only one vault.
+        """
         links = self.settings.vaults(session.principal) if session and self.settings.vaults else ()
         return links if len(links) > 1 else ()
 
     def lacks(self, needed: Rights) -> str:
-        """Return why the user lacks this right, or an empty text if the user has it."""
+        """Return why the user lacks a right, or an empty text if the user has it."""
         mine = self.principal
         if mine.may(needed):
             return ""
         return f"This needs the right {needed}; you have {mine.rights} (token {mine.name})."
 
     def demand(self, needed: Rights) -> None:
-        """Raise `PageRefused` unless the user has this right."""
+        """Raise `PageRefused` if the user lacks a right."""
         if reason := self.lacks(needed):
             raise PageRefused(reason, 403, "forbidden")
 
     def demand_of(self, owner: str | None) -> None:
-        """Raise `PageRefused` unless the user may change this agent's objects; other agents' need `admin`."""
+        """Raise `PageRefused` if the user may not change objects of `owner`.
+
+        Changes to objects of other agents require `admin`.
+        """
         self.demand("write")
         if owner != self.agent and (reason := self.lacks("admin")):
             whose = f"The object belongs to {readable(owner, 60)}, and you are {readable(self.agent, 60)}."
             raise PageRefused(f"{reason} {whose}", 403, "forbidden")
 
     def sees_all_of(self, agent: str | None) -> bool:
-        """Return whether the user may see the audit log of an agent: their own, or any with `admin`."""
+        """Return whether the user may see the audit log of an agent.
+
+        The log of another agent requires `admin`.
+        """
         return agent == self.agent or self.principal.may("admin")
 
     @property
@@ -258,19 +273,22 @@ class Console:
         return str(g.session.agent)
 
     def waiting(self) -> dict[str, int]:
-        """Return how many items wait for the user, by the address of the page that lists them."""
+        """Return the number of items that wait for the user.
+
+        The keys are the addresses of the pages that list them.
+        """
         found = ((each, self.parts.find(each.kind)) for each in self.pages.waiting)
         return {each.address: each.count(part) for each, part in found if part is not None}
 
     async def panels(self, page: str, shown: Any = None) -> dict[str, Any]:
-        """Return the panels that other capabilities add to a page."""
+        """Return the values that other capabilities add to a page."""
         added: dict[str, Any] = {}
         for panel in self._panels.get(page, ()):
             added |= await panel(shown)
         return added
 
     def tell(self, notice: str) -> None:
-        """Show a sentence on the next page of this session."""
+        """Show a sentence on the next page of the current session."""
         g.session.tell(notice)
 
     # -- registered by capabilities -----------------------------------------------------------------
@@ -280,7 +298,7 @@ class Console:
         self._panels.setdefault(page, []).append(panel)
 
     def open(self, *endpoints: str) -> None:
-        """Make pages reachable without a session."""
+        """Allow access to pages without a session."""
         self._open |= {f"console.{endpoint}" for endpoint in endpoints}
 
     # -- serving --------------------------------------------------------------------------------
@@ -310,7 +328,10 @@ class Console:
             return redirect("/console/", 302)
 
     async def _admit(self) -> Any:
-        """Find or create the session. Without a session, show the login if a token is needed."""
+        """Find or create the session of a request.
+
+        If a token is needed and there is no session, show the login page.
+        """
         session_id = request.cookies.get(COOKIE)
         session = self.sessions.find(session_id)
         if not _is_page():
@@ -327,7 +348,7 @@ class Console:
         raise PageRefused(f"{why} Nothing was changed. Log in again.", 401)
 
     def begin_session(self, agent: str | None = None, principal: Principal = ANYONE) -> BrowserSession:
-        """Create a session for the current request; its cookie is set on the response."""
+        """Create a session for the current request. The response sets its cookie."""
         session: BrowserSession = self.sessions.begin(agent, principal)
         g.session = g.fresh_session = session
         return session
@@ -339,7 +360,7 @@ class Console:
         return add_headers(response)
 
     async def _explain(self, failure: Exception) -> Response:
-        """Return the page of a refusal."""
+        """Return the error page for a refusal or a failure."""
         if isinstance(failure, PageRefused):
             status, message = failure.status, failure.message
             if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
@@ -358,24 +379,27 @@ class Console:
 
 
 def keep(kept: Newest[str, V], value: V) -> str:
-    """Keep a value for the page that shows it; return its key on that page."""
+    """Store a value for a later page and return its key. The page uses the key to find the value."""
     key = token_urlsafe(12)
     kept[key] = value
     return key
 
 
 def given(name: str, most: int = 1_000) -> str:
-    """Return a value of the query, stripped and at most `most` characters; "" if it is missing."""
+    """Return a value of the query string, stripped and cut at `most` characters. A missing value is ""."""
     return request.args.get(name, "").strip()[:most]
 
 
 def given_offset(total: int = 10_000_000) -> int:
-    """Return the first row of a list page from the query, for a list of `total` rows."""
+    """Return the number of the first row to show, from the query string.
+
+    `total` is the number of rows in the list.
+    """
     return min(whole(request.args.get("offset")) or 0, max(total - 1, 0))
 
 
 def _is_page() -> bool:
-    """Return whether exactly this address has a page. An encoded slash is part of one value."""
+    """Return whether a page has exactly this address. An encoded slash belongs to a value."""
     rule, path = request.url_rule, sent_address().partition("?")[0]
     if rule is None or rule.endpoint == "console.missing":
         return False

@@ -1,4 +1,7 @@
-"""Formats of values on pages: times, numbers, names, differences, charts; Jinja filters, environment."""
+"""Formats of values on pages: times, numbers, names, diffs and charts.
+
+Also the Jinja filters and environment.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,17 @@ from markupsafe import Markup
 from lithos.kernel.values.times import parse_time
 from lithos.server.console.labels import FILTERS, OWN_AGENTS
 
-#: Maximum number of line groups that are shown.
+#: Maximum number of line groups that a page shows of a diff.
 MOST_GROUPS: Final = 1_000
 _KINDS: Final = {"+": "added", "-": "removed", "@": "place", "\\": "remark"}
 
 
 @frozen
 class DiffLines:
-    """Lines of one kind: `added`, `removed`, `same`, `place` (position in the file), `remark`."""
+    """Consecutive diff lines of one kind:
+
+    `added`, `removed`, `same`, `place` (position in the file) or `remark`.
+    """
 
     kind: str
     text: str
@@ -33,7 +39,7 @@ class DiffLines:
 
 @frozen
 class Difference:
-    """A diff in groups of lines, with the numbers of added and removed lines."""
+    """Diff as groups of lines, with the number of added lines and of removed lines."""
 
     groups: Sequence[DiffLines]
     added: int
@@ -42,7 +48,7 @@ class Difference:
 
 
 def read_diff(text: str, *, is_cut: bool) -> Difference:
-    """Parse a unified diff; `is_cut` says that the diff was already shortened."""
+    """Parse a unified diff. `is_cut` says whether the diff has already been shortened."""
     lines = text.split("\n")
     moved = 2 if text.startswith("rename from ") else 0
     header = 2 if lines[moved : moved + 1] and lines[moved].startswith("--- ") else 0
@@ -61,17 +67,17 @@ def read_diff(text: str, *, is_cut: bool) -> Difference:
     )
 
 
-#: Width and height of the box that contains all points.
+#: Width and height of a chart in SVG units.
 WIDTH, HEIGHT = 240, 48
-#: Minimum number of places for samples in a small line: ten minutes of samples.
+#: Minimum width of a sparkline in samples. 40 samples are ten minutes.
 SPARK_SLOTS: Final = 40
-#: A scale ends at one of these values times a power of ten.
+#: The top of a scale is one of these values times a power of ten.
 _ROUND: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 @frozen
 class ChartLine:
-    """A chart line: pieces of points, separated by gaps, and its last value."""
+    """Chart line: its points, in one piece per stretch without gaps, and its last value."""
 
     name: str
     pieces: tuple[str, ...]
@@ -80,7 +86,7 @@ class ChartLine:
 
 @frozen
 class Chart:
-    """Lines over the same time and scale, from 0 to `top`; `unit` selects the format of numbers."""
+    """Lines with a common time axis and a common scale from 0 to `top`. `unit` selects the number format."""
 
     key: str
     title: str
@@ -92,7 +98,7 @@ class Chart:
 def make_chart(
     key: str, title: str, unit: str, lines: Sequence[tuple[str, Sequence[float | None]]], slots: int
 ) -> Chart:
-    """Return a chart whose newest value is at the right edge of `slots` places."""
+    """Return a chart that is `slots` samples wide. The newest sample is at the right edge."""
     values = [value for _, series in lines for value in series if value is not None]
     top = round_up(max(values, default=0.0))
     made = tuple(
@@ -102,7 +108,7 @@ def make_chart(
 
 
 def round_up(value: float) -> float:
-    """Return the next round number for the top of a scale, or 1 for zero."""
+    """Return a round number of at least `value` for the top of a scale, or 1 for zero."""
     if value <= 0:
         return 1.0
     power = 1.0
@@ -114,13 +120,13 @@ def round_up(value: float) -> float:
 
 
 def sparkline(series: Sequence[float]) -> str:
-    """Return the points of one small line over its own scale, or an empty text without values."""
+    """Return the points of a sparkline with its own scale. Without values, return an empty text."""
     pieces = _pieces(series, max(series, default=0.0) or 1.0, max(len(series), SPARK_SLOTS))
     return pieces[0] if pieces else ""
 
 
 def _pieces(series: Sequence[float | None], top: float, slots: int) -> tuple[str, ...]:
-    """Return the points of each run without gaps; a single value becomes a short dash."""
+    """Return the points of each stretch without gaps. A single value becomes a short dash."""
     step, first = WIDTH / max(slots - 1, 1), slots - len(series)
     pieces: list[str] = []
     points: list[str] = []
@@ -137,14 +143,15 @@ def _pieces(series: Sequence[float | None], top: float, slots: int) -> tuple[str
     return tuple(pieces)
 
 
-#: Maximum characters of a name or title on a page; its tooltip has the full text.
+#: Maximum number of characters of a name or title on a page. A tooltip shows longer texts.
 LONGEST_LABEL: Final = 160
 LONGEST_TOOLTIP: Final = 1_000
-#: Control characters and text direction characters: a name must not rearrange a page.
+#: Control characters and text direction characters. They are removed because a name must not rearrange a
+#: page.
 _UNSEEN: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
-#: The same characters, except line breaks, for a text of several lines.
+#: The same characters except line breaks, for texts with several lines.
 _UNSEEN_IN_LINES: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
@@ -170,18 +177,24 @@ def ago(moment: datetime, now: datetime) -> str:
 
 
 def readable(text: object, most: int = LONGEST_LABEL) -> str:
-    """Return a text in one line: without control and direction characters, at most `most` characters."""
+    """Return a text as one line of at most `most` characters.
+
+    Control and direction characters become spaces.
+    """
     plain = _UNSEEN.sub(" ", str(text)[: most * 4]).strip()
     return plain if len(plain) <= most else f"{plain[: most - 1]}…"
 
 
 def visible(text: object) -> str:
-    """Return a text of several lines with its control and direction characters shown as U+FFFD."""
+    """Return a text of several lines. Each control or direction character is shown as U+FFFD."""
     return _UNSEEN_IN_LINES.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
 def label(text: object, most: int = LONGEST_LABEL) -> Markup:
-    """Return a name or title with its own text direction, cut if long, with the full text as tooltip."""
+    """Return a name or title with its own text direction.
+
+    A long text is cut, and its tooltip shows the full text.
+    """
     shown = readable(text, most)
     whole = readable(text, LONGEST_TOOLTIP)
     if shown == whole:
@@ -190,9 +203,9 @@ def label(text: object, most: int = LONGEST_LABEL) -> Markup:
 
 
 def commands(text: object, most: int = 800) -> Markup:
-    """Return a sentence with the words in back-ticks marked up as code."""
+    """Return a sentence as HTML. The parts between back-ticks are marked up as code."""
     pieces = readable(text, most).split("`")
-    if not len(pieces) % 2:  # one back-tick is not closed
+    if not len(pieces) % 2:  # one back-tick has no partner
         return Markup("{}").format("`".join(pieces))
     code, plain = Markup("<code>{}</code>"), Markup("{}")
     return Markup("").join((code if place % 2 else plain).format(piece) for place, piece in enumerate(pieces))
@@ -200,7 +213,7 @@ def commands(text: object, most: int = 800) -> Markup:
 
 @pass_context
 def when(context: Context, value: datetime | str | None, missing: str = "never") -> Markup:
-    """Return a `<time>` element: relative, with the exact time in UTC as tooltip."""
+    """Return a `<time>` element with the relative time. Its tooltip shows the exact time in UTC."""
     if value is None or value == "":
         return Markup("<span class=muted>{}</span>").format(missing)
     moment = parse_time(value) if isinstance(value, str) else value
@@ -210,7 +223,7 @@ def when(context: Context, value: datetime | str | None, missing: str = "never")
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """Return a whole number with thousands separators, or any other number with `digits` decimals."""
+    """Return a whole number with thousands separators, or another number with `digits` decimals."""
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
@@ -227,12 +240,12 @@ def size(count: float) -> str:
 
 
 def short_id(value: str) -> Markup:
-    """Return the beginning of an id, with the full id as tooltip."""
+    """Return the first 8 characters of an id. The tooltip shows the full id."""
     return Markup('<code class=id title="{}">{}</code>').format(readable(value), readable(value)[:8])
 
 
 def as_json(value: Mapping[str, Any], most: int) -> str:
-    """Return metadata as indented JSON, cut at `most`; "" if empty.
+    """Return metadata as indented JSON, cut at `most` characters. Empty metadata is "".
 
     Control and direction characters are escaped.
     """
@@ -245,17 +258,20 @@ def _escape(character: re.Match[str]) -> str:
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """Return a count with its noun: `1 note`, `2 notes`."""
+    """Return a number and the noun in singular or plural: `1 note`, `2 notes`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def whole(text: str | None, digits: int = 9) -> int | None:
-    """Return the whole number of an address or form, or None for other text or too many digits."""
+    """Return the whole number in a text from an address or form.
+
+    The result is None for any other text, and for a number of more than `digits` digits.
+    """
     return int(text) if text and text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
 def told(value: object) -> Any:
-    """Return the value of JSON text in a payload, or None if it is not JSON."""
+    """Return the decoded JSON value of a payload field, or None if the text is not JSON."""
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError:
@@ -263,19 +279,19 @@ def told(value: object) -> Any:
 
 
 def told_ids(value: object) -> list[str] | None:
-    """Return the ids of a list in a payload, or None if the value is not a list."""
+    """Return the ids in the list of a payload field, or None if the field is not a list."""
     found = told(value)
     return [each for each in found if isinstance(each, str)] if isinstance(found, list | tuple) else None
 
 
 def folders_of(path: str) -> list[tuple[str, str]]:
-    """Return the name and path of each folder down to `path`, including the last."""
+    """Return the name and path of each folder in `path`, including the last part."""
     parts = path.split("/")[:20]
     return [(part, "/".join(parts[: place + 1]) + "/") for place, part in enumerate(parts) if part]
 
 
 def query_with(args: Mapping[str, Any], **changed: Any) -> str:
-    """Return a query string with some values changed; None removes a value."""
+    """Return the query string after changing some values. None removes a value."""
     from urllib.parse import urlencode  # noqa: PLC0415 - a name that templates do not see
 
     merged = {**args, **changed}
@@ -285,7 +301,7 @@ def query_with(args: Mapping[str, Any], **changed: Any) -> str:
 
 @functools.cache
 def make_environment() -> Environment:
-    """Return the process's Jinja environment, with autoescape and compiled templates of the package."""
+    """Return the Jinja environment of this process, with autoescape and the templates of this package."""
     environment = Environment(
         loader=PackageLoader("lithos.server.console", "templates"),
         autoescape=True,

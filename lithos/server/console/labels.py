@@ -1,4 +1,4 @@
-"""Readable names of kinds, states, operations, types and Lithos's own agents."""
+"""Readable names for kinds, states, operations and types, and for the agent names that Lithos uses itself."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from lithos.kernel.values.principals import (
     WATCHER_AGENT,
 )
 
-#: Readable names of identifiers for which replacing underscores with spaces is not enough.
+#: Readable names for identifiers. Other identifiers only get spaces for underscores.
 _WORDS: Final[Mapping[str, str]] = {
-    # warnings and versions of notes
-    "conflict_markers": "conflict of git", "duplicated": "second file",
+    # warnings about notes and operations of versions
+    "conflict_markers": "Git conflict markers", "duplicated": "second file",
     "outside": "changed by another program",
     "copy": "conflict copy kept", "renamed": "moved", "body": "text", "extra": "other keys",
-    # edges and outcomes of contradictions
+    # edge types and outcomes of contradictions
     "derived_from_ids": "derived from", "accepted_dual": "both are right", "refuted": "no contradiction",
     "is_example_of": "is an example of", "analogy_to": "is like", "contradicts": "contradicts",
     # access, gates and searches
@@ -33,11 +33,11 @@ _WORDS: Final[Mapping[str, str]] = {
     "source_url": "source address", "access_scope": "access", "note_type": "type", "created_at": "created",
     "updated_at": "changed", "expires_at": "expires", "schema_version": "schema",
 }  # fmt: skip
-#: An identifier from a program, in a form that people do not write.
+#: An identifier such as `conflict_markers`. People do not write names in this form.
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
-#: A UTC time as the tools return it.
+#: A UTC time in the format of tool answers.
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d{1,9})?(?:Z|\+00:00)")
-#: Agent names under which Lithos itself acts, except the name of the console's user.
+#: Agent names that Lithos uses for its own changes, except the name of the console's user.
 OWN_AGENTS: Final[Mapping[str, str]] = {
     WATCHER_AGENT: "Another program", SCAN_AGENT: "Another program", TIMER_AGENT: "A timer",
     ENRICH_AGENT: "Enrichment", UNDO_AGENT: "Undo", MERGE_AGENT: "Merging of copies",
@@ -47,7 +47,10 @@ OWN_AGENTS: Final[Mapping[str, str]] = {
 
 
 def worded(name: object) -> str:
-    """Return the readable name of a kind, state or operation; names that people chose are unchanged."""
+    """Return the readable name of a kind, state or operation.
+
+    Names that people chose are returned unchanged.
+    """
     text = str(name)
     if _NAME.fullmatch(text):
         text = _WORDS.get(text) or text.replace("_", " ")
@@ -55,17 +58,17 @@ def worded(name: object) -> str:
 
 
 def with_times(text: object) -> str:
-    """Return a sentence with its times in readable form: `2026-01-31 12:00 UTC`."""
+    """Return a sentence in which each time has a readable form: `2026-01-31 12:00 UTC`."""
     return _TIME.sub(r"\1 \2 UTC", str(text))
 
 
 def agent_name(agent: object) -> str:
-    """Return the name of an agent on pages: its id, or the label of one of Lithos's own agents."""
+    """Return the name of an agent on pages: its id, or a label if Lithos itself uses the id."""
     return OWN_AGENTS.get(str(agent), str(agent))
 
 
 def in_words(value: Any) -> str:
-    """Return a setting's value in readable form, without Python syntax at any depth."""
+    """Return a setting's value in readable form. Nested values have no Python syntax either."""
     if value is None or value in ("", [], {}, ()):
         return "none"
     if isinstance(value, bool):
@@ -78,7 +81,7 @@ def in_words(value: Any) -> str:
 
 
 def _inside(value: Any) -> str:
-    """Return a nested value in readable form, in brackets if it has several parts."""
+    """Return a nested value in readable form. Several parts are enclosed in brackets."""
     has_parts = isinstance(value, Mapping | list | tuple | set | frozenset) and len(value) > 1
     return f"({in_words(value)})" if has_parts else in_words(value)
 

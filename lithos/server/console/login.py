@@ -1,4 +1,4 @@
-"""Login with a token, logout, and the name under which a user makes changes."""
+"""Login with a token, logout, and the agent name for a user's changes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from lithos.server.http.admissions import WrongTokens
 
 START: Final = "/console/"
 INVALID: Final = (
-    "This token is not valid. It is neither server.auth_token nor in the output of lithos token list, "
-    "or it was revoked or has expired."
+    "This token is not valid, because it is unknown, was revoked or has expired. Log in with "
+    "server.auth_token or with a named token (lithos token list shows their names)."
 )
 TOO_MANY: Final = (
     "Too many wrong tokens came from your address. Wait for a minute. A valid token still works."
@@ -40,12 +40,12 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class LoginPages:
-    """Pages for login, logout and the user's name."""
+    """Pages for login, logout and the agent name of the user."""
 
     _console: Console
 
     async def login(self) -> Any:
-        """Return the login form. After a session ended, the form says why."""
+        """Return the login form. If a session has ended, the form shows the reason."""
         sessions = self._console.sessions
         target = _inside(request.args.get("next", ""))
         if g.session is not None or not sessions.needs_login:
@@ -57,7 +57,7 @@ class LoginPages:
         )
 
     async def log_in(self) -> Any:
-        """Begin a session for a visitor with a valid token."""
+        """Begin a session for a visitor who sends a valid token."""
         form: Form = await request.form
         target = _inside(form.get("next", ""))
         if not self._console.sessions.needs_login:
@@ -78,7 +78,10 @@ class LoginPages:
         return redirect(target, 303)
 
     async def _refuse(self, target: str) -> Response:
-        """Return the login form again, with 401, or 429 for an address that sent too many wrong tokens."""
+        """Return the login form after a wrong token, with status 401.
+
+        The status is 429 after too many wrong tokens from one address.
+        """
         console = self._console
         wrong = note_wrong_token(console.wrong_tokens)
         console.rejected("too_many_wrong_tokens" if wrong.seconds else "unauthorized")
@@ -86,7 +89,7 @@ class LoginPages:
         return wrong.slowing(page)
 
     async def log_out(self) -> Any:
-        """End the session."""
+        """End the current session."""
         form: Form = await request.form
         if not g.session.owns(form.get("csrf", "")):
             raise PageRefused("This form is not from a page of your session. Load the page again.", 403)
@@ -96,11 +99,14 @@ class LoginPages:
         return response
 
     async def identity(self) -> Any:
-        """Return the form for the name of the user's changes, or the reason why it is fixed."""
+        """Return a form for the agent name of the user's changes.
+
+        If the name is fixed, show the reason instead.
+        """
         return await self._console.show("identity.html", fixed=self._fixed())
 
     async def rename(self, form: Form) -> str:
-        """Record this session's changes under another name."""
+        """Change the agent name for the changes of this session."""
         if fixed := self._fixed():
             raise PageRefused(fixed, 403, "forbidden")
         name = choose_agent(form.get("agent", ""), self._console.own_agent)
@@ -111,7 +117,10 @@ class LoginPages:
         return START
 
     def _fixed(self) -> str:
-        """Return why the name of the user's changes is fixed, or an empty text if it is not."""
+        """Return why the agent name of the user's changes is fixed.
+
+        The text is empty if the name is not fixed.
+        """
         principal = self._console.principal
         if principal.agent is None:
             return self._console.lacks("write")
@@ -123,21 +132,27 @@ class LoginPages:
 
 @frozen
 class WrongToken:
-    """The response to a wrong token; after too many, `seconds` until the next token is read."""
+    """Response to a wrong token.
+
+    After too many wrong tokens, `seconds` is the time until the next token is read.
+    """
 
     status: int
     message: str
     seconds: float
 
     def slowing(self, page: Response) -> Response:
-        """Return the page, with the seconds to wait in `Retry-After` if a wait is needed."""
+        """Return the page. If `seconds` is not 0, its `Retry-After` header contains the wait."""
         if self.seconds:
             page.headers["Retry-After"] = str(ceil(self.seconds))
         return page
 
 
 def note_wrong_token(wrong_tokens: WrongTokens) -> WrongToken:
-    """Count the wrong token of this request. Return 401, or 429 for an address that sent too many."""
+    """Count the wrong token of this request.
+
+    Return 401, or 429 if the address has sent too many wrong tokens.
+    """
     address, *_ = request.scope.get("client") or ("",)
     seconds = wrong_tokens.note(str(address), trio.current_time())
     return WrongToken(429, TOO_MANY, seconds) if seconds else WrongToken(401, INVALID, 0.0)
@@ -146,15 +161,15 @@ def note_wrong_token(wrong_tokens: WrongTokens) -> WrongToken:
 def choose_agent(given: str, own_agent: str, otherwise: str = "") -> str:
     """Return a valid agent name, or `otherwise` if `given` is blank. Raises `InvalidInput`.
 
-    `own_agent` may be chosen although it is one of Lithos's own names, because it is the name of the
-    console's user.
+    `own_agent` is one of Lithos's own names. It may still be chosen, because the console's user has this
+    name.
     """
     name = " ".join(given.split())[:LONGEST_NAME]
     return name if name == own_agent else check_agent(name, "name") or otherwise
 
 
 def tell_if_bound(session: BrowserSession, chosen: str) -> None:
-    """Show on the next page that the chosen name was not used because the token is bound to an agent."""
+    """Show a notice on the next page if the token is bound to an agent and the chosen name was not used."""
     if session.agent != chosen:
         why = _why_bound(session.principal)
         session.tell(f"{why}, so your changes are not recorded as {readable(chosen)}.")
@@ -165,6 +180,9 @@ def _why_bound(principal: Principal) -> str:
 
 
 def _inside(location: str) -> str:
-    """Return `location` if it is a console page, else the start page: a login must not redirect away."""
+    """Return `location` if it is a console page, otherwise the start page.
+
+    A login must not redirect to another site.
+    """
     is_inside = location.startswith("/console/") and "\\" not in location and location.isprintable()
     return location if is_inside else START

@@ -1,4 +1,4 @@
-"""Headers, static files and cookies of all pages, for one vault or several."""
+"""Headers, static files and cookies of all pages. They are the same for one vault and for several vaults."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from quart import Response, request, send_from_directory
 from lithos.server.console.sessions import COOKIE, LIFE
 
 STATIC: Final = Path(__file__).parent / "static"
-#: Seconds for which a browser keeps the stylesheet and the script. Their addresses change with their content.
+#: Seconds for which a browser caches the stylesheet and the script. Changed files get new addresses.
 STATIC_AGE: Final = 86_400
-#: Address of a console. Its cookies are sent only below this address.
+#: Path of the console. Browsers send its cookies only for this path and the paths below.
 PLACE: Final = "/console"
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -34,14 +34,14 @@ async def static_file(name: str) -> Response:
 
 
 def add_headers(response: Response) -> Response:
-    """Return the response with the headers of every page, except those that it sets itself."""
+    """Return the response with the headers that every page has. Headers that the page has set are kept."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response
 
 
 def set_cookie(response: Response, session_id: str, place: str = PLACE) -> None:
-    """Set the session cookie for the console at `place`."""
+    """Set the session cookie for the console at the path `place`."""
     response.set_cookie(
         COOKIE,
         session_id,
@@ -54,19 +54,22 @@ def set_cookie(response: Response, session_id: str, place: str = PLACE) -> None:
 
 
 def sent_address() -> str:
-    """Return the address of a request as it was sent."""
+    """Return the address of the request as the client sent it, without decoding."""
     scope: Any = request.scope
     query = scope["query_string"].decode("latin-1")
     return str(scope["raw_path"].decode("ascii")) + (f"?{query}" if query else "")
 
 
 def digest_of(folder: Path) -> str:
-    """Return a short hash of the static files, so that a browser fetches them again when they change."""
+    """Return a short hash of the static files.
+
+    It changes with the files, so browsers then fetch them again.
+    """
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return blake2b(b"".join(path.read_bytes() for path in files), digest_size=6).hexdigest()
 
 
 def _is_encrypted() -> bool:
-    """Return whether the browser uses TLS, either to this server or to a proxy."""
+    """Return whether the browser uses TLS to reach this server or its proxy."""
     forwarded = request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip().lower()
     return request.scheme == "https" or forwarded == "https"

@@ -1,9 +1,9 @@
-"""Console sessions: their agent names and the form submissions that were carried out.
+"""Console sessions with their agent names, and the form submissions that were carried out.
 
-Sessions are kept in memory, so users log in again after a restart. If no token is defined, every browser gets
-a session automatically; it only names the agent and protects against forged submissions. A session keeps the
-principal of its token but not the token, and ends when the token does. `/console/events` (`ConsoleFeed`) is
-the event stream for pages, which send a cookie instead of a bearer token.
+Sessions are stored in memory, so users log in again after a restart. If no token is defined, every browser
+gets a session automatically. Such a session only names the agent and protects against forged submissions. A
+session stores the principal of its token but not the token. It ends when the token ends. `/console/events`
+(`ConsoleFeed`) is the event stream for pages, which send a cookie instead of a bearer token.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from lithos.server.http.ports import AsgiApp, Message, Receive, Scope, Send, ans
 from lithos.server.tools.token_ports import Keyring
 
 PATH: Final = "/console/events"
-#: Minimum seconds between two sends to one page (the first event is sent at once), and maximum number of
-#: queued events.
+#: Minimum number of seconds between two sends to one page (the first event is sent at once), and maximum
+#: number of queued events.
 PAUSE, CAPACITY = 1.0, 2_000
-#: Seconds between two checks that the session of an open stream is still valid.
+#: Seconds between two checks whether the session of an open stream is still valid.
 LOOK: Final = 0.5
 
 
 @frozen(eq=False)
 class ConsoleFeed:
-    """ASGI application of a session's event stream, which ends with the session.
+    """ASGI application for the event stream of a session. The stream ends with the session.
 
-    `rejected` is called with `unauthorized` for a request without a required session.
+    `rejected` is called with `unauthorized` if a required session is missing.
     """
 
     _stream: AsgiApp
@@ -43,20 +43,20 @@ class ConsoleFeed:
     _rejected: Callable[[str], None] = ignore_rejection
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one subscriber. Answer with 401 if a session is required and missing."""
+        """Serve one subscriber. If a required session is missing, answer with 401."""
         session = self._sessions.find(_cookie_of(scope))
         if session is None and self._sessions.needs_login:
             self._rejected("unauthorized")
             await answer(scope, receive, send, 401, {"error": "unauthorized"})
             return
 
-        def holds() -> bool:  # also true for a browser that has not loaded a page yet
+        def holds() -> bool:  # True also for a browser that has not loaded a page yet.
             return not self._sessions.needs_login if session is None else self._sessions.holds(session)
 
         await self._stream(scope, self._receiving_while(holds, receive), send)
 
     def _receiving_while(self, holds: Callable[[], bool], receive: Receive) -> Receive:
-        """Return a `receive` that sends a disconnect to the stream once `holds` is false."""
+        """Return a `receive` function that sends a disconnect to the stream when `holds` becomes false."""
 
         async def receiving() -> Message:
             while holds():
@@ -68,7 +68,7 @@ class ConsoleFeed:
 
 
 def _cookie_of(scope: Scope) -> str | None:
-    """Return the session id in the cookies of a request."""
+    """Return the session id from the cookies of a request, or None."""
     for name, value in scope["headers"]:
         if name == b"cookie":
             try:
@@ -83,19 +83,19 @@ def _cookie_of(scope: Scope) -> str | None:
 COOKIE: Final = "lithos_session"
 #: Lifetime of a session.
 LIFE: Final = timedelta(hours=12)
-#: Maximum number of sessions; the least recently used session is deleted first.
+#: Maximum number of sessions. The least recently used session is deleted first.
 MOST_SESSIONS: Final = 1_000
-#: Maximum number of remembered submissions of a session, which are not carried out again.
+#: Maximum number of submissions remembered per session. A repeated submission is not carried out again.
 MOST_SUBMISSIONS: Final = 100
-#: Maximum number of sentences that wait for the next page.
+#: Maximum number of notices stored for the next page.
 MOST_NOTICES: Final = 5
-#: Maximum characters of an agent name.
+#: Maximum number of characters in an agent name.
 LONGEST_NAME: Final = 200
 
 
 @define(eq=False)
 class Submission:
-    """A submitted form; `location` shows its outcome once it is `done`."""
+    """Submitted form. When it is `done`, `location` is the page with the outcome."""
 
     done: trio.Event = field(factory=trio.Event)
     location: str | None = None
@@ -103,10 +103,10 @@ class Submission:
 
 @define(eq=False)
 class BrowserSession:
-    """Session of one browser. Each of its forms contains `csrf`, which proves their origin.
+    """Session of one browser. All its forms contain the token `csrf`, which proves their origin.
 
-    `agent` is the name for the session's changes, fixed if the principal is bound to an agent. The principal
-    `ANYONE` has not logged in, because no token was defined.
+    `agent` is the name for changes of this session. It is fixed if the principal is bound to an agent. The
+    principal is `ANYONE` if no token is defined and the user has not logged in.
     """
 
     id: str = field(repr=False)
@@ -115,7 +115,7 @@ class BrowserSession:
     principal: Principal = ANYONE
     csrf: str = field(factory=lambda: secrets.token_urlsafe(24), repr=False)
     submissions: Newest[str, Submission] = field(factory=lambda: Newest(MOST_SUBMISSIONS), repr=False)
-    #: Sentences for the next page.
+    #: Sentences to show on the next page.
     _notices: list[str] = field(factory=list, repr=False)
 
     def tell(self, notice: str) -> None:
@@ -123,20 +123,22 @@ class BrowserSession:
         self._notices = [*self._notices, notice][-MOST_NOTICES:]
 
     def take_notices(self) -> list[str]:
-        """Return the sentences to show, and clear them."""
+        """Return the notices for the next page and clear the list."""
         taken, self._notices = self._notices, []
         return taken
 
     def owns(self, csrf: str) -> bool:
-        """Return whether a form's token is this session's. Compares in constant time."""
+        """Return whether a form's token belongs to this session. The comparison takes constant time."""
         return hmac.compare_digest(csrf.encode(), self.csrf.encode())
 
     async def once(self, key: str, act: Callable[[], Awaitable[str]]) -> str:
-        """Carry out a submission, or wait if it is already running; return the location of its outcome.
+        """Carry out a submission once and return the location of its outcome.
 
-        `key` was created for the form. If `act` raises, the form may be submitted again: one waiting
-        repetition is then carried out, and the others wait for it. `act` has its own deadlines, so the
-        waiting ends.
+        If it is already running, wait for it.
+
+        `key` was created for the form. If `act` raises, the form may be submitted again. One of the waiting
+        repetitions is then carried out, and the others wait for it. `act` has its own deadlines, so the wait
+        is limited.
         """
         while (known := self.submissions.get(key)) is not None:
             await known.done.wait()
@@ -154,13 +156,14 @@ class BrowserSession:
 
 @define(eq=False)
 class Sessions:
-    """All sessions by id; `agent` is the default name for changes."""
+    """All console sessions by id. `agent` is the default agent name for changes."""
 
     _clock: Callable[[], datetime]
     _agent: str
     keyring: Keyring
     _by_id: Newest[str, BrowserSession] = field(factory=lambda: Newest(MOST_SESSIONS))
-    #: Why sessions ended, by session id, for browsers that return with an ended session.
+    #: Reason for the end of each session, by session id. It is shown to a browser that returns with that
+    #: session.
     _ended: Newest[str, str] = field(factory=lambda: Newest(MOST_SESSIONS))
 
     def __len__(self) -> int:
@@ -168,11 +171,11 @@ class Sessions:
 
     @property
     def needs_login(self) -> bool:
-        """Return whether a session needs a token now. A token may be defined while the server runs."""
+        """Return whether a session requires a token now. A token may be defined while the server runs."""
         return not self.keyring.is_open
 
     def find(self, session_id: str | None) -> BrowserSession | None:
-        """Return the session with this id, unless it has ended."""
+        """Return the valid session with this id, or None."""
         session = self._by_id.get(session_id or "")
         if session is None or not self.holds(session):
             return None
@@ -180,7 +183,10 @@ class Sessions:
         return session
 
     def holds(self, session: BrowserSession) -> bool:
-        """Return whether a session is still valid; it ends after its lifetime, and with its token."""
+        """Return whether a session is still valid.
+
+        A session ends after its lifetime or when its token ends.
+        """
         if self._by_id.get(session.id) is not session:
             return False
         if reason := self._end_of(session):
@@ -189,15 +195,18 @@ class Sessions:
         return True
 
     def knows(self, scope: Scope) -> bool:
-        """Return whether a request has the cookie of a valid session."""
+        """Return whether a request contains the cookie of a valid session."""
         return self.find(_cookie_of(scope)) is not None
 
     def why_ended(self, session_id: str | None) -> str:
-        """Return why this session ended, as a sentence, or an empty text if unknown or still open."""
+        """Return a sentence that says why this session ended.
+
+        The text is empty if the session is unknown or still open.
+        """
         return self._ended.get(session_id or "", "")
 
     def begin(self, agent: str | None = None, principal: Principal = ANYONE) -> BrowserSession:
-        """Create a session under the agent that the principal is bound to, if any."""
+        """Create a session. If the principal is bound to an agent, the session uses that agent name."""
         session = BrowserSession(
             secrets.token_urlsafe(32),
             principal.agent or agent or self._agent,
@@ -208,20 +217,21 @@ class Sessions:
         return session
 
     def end(self, session: BrowserSession, reason: str = "") -> None:
-        """Forget a session; the login page shows `reason`."""
+        """Delete a session. The login page shows `reason`."""
         self._by_id.pop(session.id, None)
         if reason:
             self._ended[session.id] = reason
 
     def _end_of(self, session: BrowserSession) -> str:
-        """Return why a session has to end now, or an empty text if it has not."""
-        # A session that ends much later than a new one would was created before the clock was set back.
+        """Return why a session must end now, or an empty text if it is still valid."""
+        # A session cannot end much later than a new session. If it does, the clock was set back after its
+        # creation.
         if not timedelta(0) < session.expires_at - self._clock() < LIFE + timedelta(minutes=1):
             return f"Your session has ended: a session lasts {LIFE // timedelta(hours=1)} hours."
         if self.keyring.is_valid(session.principal):
             return ""
         if session.principal == ANYONE:
-            return "Your session has ended: this server asks for a token now."
+            return "Your session has ended: this server requires a token now."
         return (
             f"Your session has ended: the token {session.principal.name} was revoked, has expired, or has "
             "other rights now."

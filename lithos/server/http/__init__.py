@@ -1,7 +1,6 @@
 """HTTP server: Hypercorn, access control, limits and the ASGI application.
 
-Importers: the server package and packages above it.
-Never here: the content of an endpoint.
+Only the server package and the packages above it import this package. Never here: the content of an endpoint.
 """
 
 ROLE = "pages"

@@ -1,11 +1,11 @@
-"""Access control by address, Host, Origin and bearer token, in that order, from the head alone.
+"""Access control by address, Host, Origin and bearer token, in this order. Only the request head is read.
 
-The Host check stops DNS rebinding, where a foreign page reaches a local port under its own host name. The
-Origin check stops foreign pages, and the token check stops foreign programs. This module does no I/O.
+The Host check stops DNS rebinding attacks, in which a foreign page reaches a local port under its own host
+name. The Origin check stops foreign pages. The token check stops foreign programs. This module does no I/O.
 
-An address has exactly one valid spelling. A request path with a double slash, an encoded letter, a dot
-segment, another case or a trailing slash gets a 404 without a token check. Access control and routing
-therefore always read a request the same way. Only the paths listed here are served.
+Each address has exactly one valid spelling. A request path with a double slash, an encoded letter, a dot
+segment, different case or an extra trailing slash gets status 404 without a token check. Access control and
+routing therefore always interpret a request in the same way. Only the paths listed in this module are served.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from lithos.server.http.limits import FORM_BYTES, FORM_FIELDS, IMPORT_VALUES, OA
 from lithos.server.http.ports import Header
 from lithos.server.tools.token_ports import Keyring, OneToken
 
-#: A segment of a page's address. Reserved characters are encoded in capitals; letters and digits are never
-#: encoded.
+#: A segment of the address of a page. Reserved characters must be encoded with capital letters. Letters and
+#: digits must not be encoded.
 _ENCODED: Final = r"%(?!2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])[0-9A-F]{2}"
 _SEGMENT: Final = rf"/(?!\.\.?(?:/|\Z))(?:[^/\\%]++|{_ENCODED})++"
 _PAGE: Final = re.compile(rf"/console(?:{_SEGMENT})++")
@@ -37,27 +37,28 @@ _PAGE: Final = re.compile(rf"/console(?:{_SEGMENT})++")
 class RouteAccess:
     """Access rules for one address.
 
-    `needs` is the required right, or None if the path needs no token. The console's pages check the token
-    themselves.
+    `needs` is the required right, or None if the path needs no token. The console checks the tokens for its
+    own pages.
     """
 
     needs: Rights | None = "read"
     is_console: bool = False
-    #: Whether the query may hold the token, for browsers, which cannot set a header for streams.
+    #: Whether the query string may contain the token. Browsers need this for streams, because they cannot set
+    #: a header there.
     takes_query_token: bool = False
-    #: Maximum number of bytes of a body; None means the general limit.
+    #: Maximum size of a body in bytes. None means the general limit.
     most_bytes: int | None = None
-    #: Maximum number of values that a body may hold: JSON values, or form fields of the console.
+    #: Maximum number of values in a body. These are JSON values, or the fields of a console form.
     most_values: int = JSON_VALUES
-    #: Whether remote clients request this path before they have a token, from pages of any origin.
+    #: Whether remote clients request this path before they have a token. Pages of any origin may request it.
     is_oauth: bool = False
 
 
 _ADMIN: Final = RouteAccess("admin")
 _STREAM: Final = RouteAccess(takes_query_token=True)
 _CONSOLE: Final = RouteAccess(None, is_console=True, most_bytes=FORM_BYTES, most_values=FORM_FIELDS)
-#: MCP accepts every token and offers the tools that the token may call. The console's pages check further
-#: rights themselves.
+#: `/mcp` accepts every token with the right `read` and offers the tools that the token may call. The
+#: console's pages check further rights themselves.
 ADDRESSES: Final[Mapping[str, RouteAccess]] = MappingProxyType(
     {
         "/health": RouteAccess(None),
@@ -82,16 +83,18 @@ ADDRESSES: Final[Mapping[str, RouteAccess]] = MappingProxyType(
 _OAUTH: Final = RouteAccess(None, most_bytes=OAUTH_BYTES, most_values=OAUTH_BYTES, is_oauth=True)
 RESOURCE: Final = "/.well-known/oauth-protected-resource"
 ISSUER: Final = "/.well-known/oauth-authorization-server"
-#: Metadata paths that exist only if `server.public_url` is set: the server as a resource and as its own
-#: authorization server.
+#: Paths that exist only if `server.public_url` is set. `RESOURCE_ADDRESSES` describe the server as a
+#: protected resource. With `OAUTH_ADDRESSES`, the server is its own authorization server.
 RESOURCE_ADDRESSES: Final = (RESOURCE, f"{RESOURCE}/mcp", f"{RESOURCE}/sse")
 OAUTH_ADDRESSES: Final = (ISSUER, "/oauth/authorize", "/oauth/token", "/oauth/register", "/oauth/revoke")
 
 
 def find_address(path: str, *, console: bool, oauth: Collection[str] = ()) -> RouteAccess | None:
-    """Return the rules of the address that matches `path` exactly as sent, or None if no address matches.
+    """Return the access rules of a path, or None if the path is not an address.
 
-    The console defines the pages below `/console/`. `oauth` lists the OAuth paths of this server.
+    The path must match exactly as it was sent.
+
+    `console` adds the console pages below `/console/`. `oauth` contains the OAuth paths of this server.
     """
     found = ADDRESSES.get(path)
     if found is None and path in oauth:
@@ -102,9 +105,9 @@ def find_address(path: str, *, console: bool, oauth: Collection[str] = ()) -> Ro
 
 
 def _is_utf8(path: str) -> bool:
-    """Return whether the encoded bytes are valid UTF-8.
+    """Return whether the percent-encoded bytes of a path are valid UTF-8.
 
-    Otherwise different bytes would decode to the same text.
+    If they are not, different bytes could decode to the same text.
     """
     try:
         unquote(path, errors="strict")
@@ -113,10 +116,10 @@ def _is_utf8(path: str) -> bool:
     return True
 
 
-#: Maximum number of cached host names. Clients call this server by few names.
+#: Maximum number of cached host names. Clients use only a few names for this server.
 MOST_NAMES: Final = 64
 _WILDCARDS = frozenset({"", "*", "0.0.0.0", "::"})  # noqa: S104 - named to be recognised, not bound
-_LABEL = "[a-z0-9_-]{1,63}"  # names with an empty or longer label are not valid
+_LABEL = "[a-z0-9_-]{1,63}"  # an empty or longer label is not valid in a host name
 _AUTHORITY = re.compile(
     rf"(?P<name>\[[0-9a-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::(?P<port>[0-9]{{0,5}}))?", re.IGNORECASE
 )
@@ -125,20 +128,20 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @frozen
 class AccessPolicy:
-    """Settings of access control; `bound_host` is the configured listening address."""
+    """Settings of access control. `bound_host` is the configured listening address."""
 
     bound_host: str
     auth_token: str | None = field(default=None, repr=False)
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
-    #: Whether the console is served. The console checks the token itself, at its login.
+    #: Whether the console is served. Its login page checks the token.
     console: bool = False
-    #: Valid tokens; by default only `auth_token`.
+    #: All valid tokens. By default this is only `auth_token`.
     keyring: Keyring = Factory(lambda self: OneToken(self.auth_token), takes_self=True)
-    #: Whether every request needs a token although no token is defined: the port is for commands of the same
-    #: user.
+    #: Whether every request needs a token even if no token is defined. Such a port is for commands of the
+    #: same user.
     private: bool = False
-    #: `server.public_url`, and the OAuth addresses that are served.
+    #: The setting `server.public_url`, and the OAuth paths that are served.
     public_url: str | None = None
     oauth: frozenset[str] = frozenset()
 
@@ -150,7 +153,10 @@ class AccessPolicy:
 
 @frozen
 class RequestHead:
-    """Parts of a request head that access control reads, as they were sent. One entry per header line."""
+    """Parts of a request head that access control reads, in the form in which they were sent.
+
+    A tuple has one entry per header line.
+    """
 
     path: str
     method: str = "GET"
@@ -166,9 +172,9 @@ class RequestHead:
 
 @frozen
 class AdmittedRequest:
-    """An admitted request; `headers` are the CORS headers for the response.
+    """Admitted request. `headers` are the CORS headers for the response.
 
-    `principal` may be None if the path needs no token and the request came without a valid one.
+    `principal` is None if the path needs no token and the request has no valid token.
     """
 
     address: RouteAccess
@@ -178,16 +184,16 @@ class AdmittedRequest:
 
 @frozen
 class Refusal:
-    """A refused request with its `status`.
+    """Refused request. `status` is the HTTP status of the response.
 
-    `reason` is the metrics label; `body` None means an empty response.
+    `reason` is the metrics label. If `body` is None, the response is empty.
     """
 
     status: int
     reason: str
     body: dict[str, str] | None = None
     headers: tuple[Header, ...] = ()
-    #: Whether the request had a wrong token.
+    #: Whether the request contained a wrong token.
     guessed: bool = False
 
 
@@ -200,7 +206,8 @@ class _Authority:
 def decide(policy: AccessPolicy, head: RequestHead) -> AdmittedRequest | Refusal:
     """Admit or refuse one request.
 
-    `/health` skips Host, Origin and token checks; the console skips the token check.
+    Requests to `/health` are admitted without Host, Origin and token checks. Console requests are admitted
+    without a token check.
     """
     address = find_address(head.path, console=policy.console, oauth=policy.oauth)
     if address is None:
@@ -232,9 +239,9 @@ def decide(policy: AccessPolicy, head: RequestHead) -> AdmittedRequest | Refusal
 
 
 def _challenge(policy: AccessPolicy, path: str, *, is_wrong: bool) -> bytes:
-    """Return the challenge for a missing or wrong token.
+    """Return the `WWW-Authenticate` value for a request without a valid token.
 
-    With a public URL, it says where to get a token (RFC 9728).
+    With a public URL, it contains the address at which clients find out where to get a token (RFC 9728).
     """
     if policy.public_url is None:
         return b"Bearer"
@@ -247,15 +254,15 @@ def _challenge(policy: AccessPolicy, path: str, *, is_wrong: bool) -> bytes:
 
 
 def is_own_page(head: RequestHead, public_url: str | None = None) -> bool:
-    """Return whether a request comes from a console page with an admitted Host.
+    """Return whether a request comes from a page of this server's console.
 
-    Such a request gets no CORS headers.
+    Such a request gets no CORS headers. The Host must have been admitted before.
 
-    A page of `server.public_url` counts too, whatever Host a reverse proxy sends.
+    A page of `server.public_url` also belongs to the console, whatever Host a reverse proxy sends.
 
-    A form of a page without a referrer sends the origin `null`, as an unknown page does. The browser's
-    `Sec-Fetch-Site` distinguishes the two where it is sent (TLS, this machine). Elsewhere the form's token
-    does.
+    A form on a page without a referrer sends the origin `null`, and so does an unknown page. Browsers send
+    `Sec-Fetch-Site` with TLS and on this machine, which distinguishes the two cases. Without this header, the
+    form's token does.
     """
     for origin in head.origins:
         if origin.strip() == "null":
@@ -267,7 +274,7 @@ def is_own_page(head: RequestHead, public_url: str | None = None) -> bool:
 
 
 def is_same_origin(origin: str, hosts: Iterable[str]) -> bool:
-    """Return whether `origin` names the host that the request was sent to."""
+    """Return whether `origin` has the same host and port as the request."""
     scheme, separator, rest = origin.strip().partition("://")
     given = tuple(hosts)
     if not separator or scheme not in _DEFAULT_PORTS or len(given) != 1:
@@ -280,7 +287,10 @@ def is_same_origin(origin: str, hosts: Iterable[str]) -> bool:
 
 
 def host_admitted(policy: AccessPolicy, hosts: Iterable[str]) -> bool:
-    """Return whether exactly one well-formed Host names loopback, the bound address or an allowed host."""
+    """Return whether the request has exactly one valid Host that is admitted.
+
+    Loopback, the bound address and allowed hosts are admitted.
+    """
     if "*" in policy.allowed_hosts:
         return True
     given = tuple(hosts)
@@ -297,12 +307,15 @@ def host_admitted(policy: AccessPolicy, hosts: Iterable[str]) -> bool:
 
 
 def is_host(text: str) -> bool:
-    """Return whether a Host header is a name or an address, with or without a port."""
+    """Return whether the text of a Host header is a valid name or address, with or without a port."""
     return _parse_authority(text) is not None
 
 
 def origin_admitted(policy: AccessPolicy, origin: str) -> bool:
-    """Return whether requests of this origin are allowed: loopback pages and `server.allowed_origins`."""
+    """Return whether requests from pages of this origin are allowed.
+
+    Loopback pages and `server.allowed_origins` are allowed.
+    """
     if "*" in policy.allowed_origins:
         return True
     asked = _normal_origin(origin)
@@ -314,13 +327,16 @@ def origin_admitted(policy: AccessPolicy, origin: str) -> bool:
 
 
 def _principal_of(policy: AccessPolicy, given: Iterable[bytes]) -> Principal | None:
-    """Return the principal of the request's token, or `ANYONE` if no token is needed."""
+    """Return the principal of the request's token.
+
+    Without a valid token, return `ANYONE` if no token is needed, otherwise None.
+    """
     found = [policy.keyring.find(token) for token in given]
     return next((each for each in found if each is not None), ANYONE if policy.is_open else None)
 
 
 def open_bind_warning(policy: AccessPolicy) -> str | None:
-    """Return a warning if strangers can reach the server without a token, else None."""
+    """Return a warning if any program on the network can reach the server without a token, otherwise None."""
     reached = policy.bound_host.strip("[]").lower()
     if not policy.is_open or _is_loopback(_normal_name(reached)):
         return None
@@ -346,7 +362,7 @@ def _is_token_parameter(part: bytes) -> bool:
 
 
 def presented_tokens(head: RequestHead, *, in_query: bool) -> list[bytes]:
-    """Return the tokens of a request, including the query's token if `in_query`."""
+    """Return the tokens of a request. With `in_query`, this includes tokens in the query string."""
     given: list[bytes] = []
     if len(head.authorizations) == 1:
         scheme, _, token = head.authorizations[0].strip().partition(" ")
@@ -361,7 +377,7 @@ def presented_tokens(head: RequestHead, *, in_query: bool) -> list[bytes]:
 def _parse_authority(text: str) -> _Authority | None:
     """Parse `name`, `name:port` or `[v6]:port`.
 
-    Return None for everything else, including user information.
+    Return None for any other text, for example one with user information.
     """
     found = _AUTHORITY.fullmatch(text.strip())
     if found is None:
@@ -432,7 +448,7 @@ def _forbidden(principal: Principal, needed: Rights, path: str, cors: tuple[Head
 def _forbidden_host(head: RequestHead) -> Refusal:
     asked = ", ".join(head.hosts) or "(none)"
     message = (
-        f"This server does not answer to the host name {asked}. If that name is right, add it to "
+        f"This server does not accept the host name {asked}. If the name is right, add it to "
         "server.allowed_hosts (LITHOS_SERVER__ALLOWED_HOSTS)."
     )
     return Refusal(403, "forbidden_host", {"error": "forbidden_host", "message": message})
@@ -441,7 +457,7 @@ def _forbidden_host(head: RequestHead) -> Refusal:
 def _forbidden_origin(head: RequestHead) -> Refusal:
     asked = ", ".join(head.origins) or "(empty)"
     message = (
-        f"Pages of {asked} may not use this server. If they should, add that origin to "
+        f"Pages of {asked} may not use this server. To allow them, add this origin to "
         "server.allowed_origins (LITHOS_SERVER__ALLOWED_ORIGINS)."
     )
     return Refusal(403, "forbidden_origin", {"error": "forbidden_origin", "message": message})

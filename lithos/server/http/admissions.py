@@ -1,8 +1,8 @@
-"""State of access control: running admitted requests, and clients that guess tokens.
+"""State of access control: admitted requests that are running, and addresses that send wrong tokens.
 
-The scope of a request holds its principal and an event that is set once its token becomes invalid; streams
-then end. Wrong tokens are counted by address. A valid token always passes, even behind a reverse proxy, where
-all requests have the same address.
+The scope of a request contains its principal and an event. The event is set when the token becomes invalid,
+which ends streams. Wrong tokens are counted by address. A valid token is always accepted, even behind a
+reverse proxy, where all requests have the same address.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from lithos.kernel.values.principals import Principal
 from lithos.server.http.ports import Scope
 from lithos.server.tools.token_ports import Keyring
 
-#: Keys in an ASGI scope.
+#: Keys of the principal and of the end event in an ASGI scope.
 PRINCIPAL: Final = "lithos.principal"
 ENDED: Final = "lithos.ended"
-#: Number of wrong tokens within `WINDOW` seconds after which an address is refused for `WINDOW` seconds.
+#: An address that sends more wrong tokens than this within `WINDOW` seconds is refused for `WINDOW` seconds.
 MOST_WRONG: Final = 20
 WINDOW: Final = 60.0
-#: Maximum number of remembered addresses; the oldest is deleted first.
+#: Maximum number of remembered addresses. The oldest entry is deleted first.
 MOST_ADDRESSES: Final = 10_000
 
 
@@ -37,7 +37,7 @@ def principal_of(scope: Scope) -> Principal | None:
 
 
 def ended_of(scope: Scope) -> trio.Event:
-    """Return the event that is set once the token of a request becomes invalid."""
+    """Return an event that is set when the token of a request becomes invalid."""
     event: trio.Event | None = scope.get(ENDED)
     return trio.Event() if event is None else event
 
@@ -49,7 +49,7 @@ class _Admission:
 
 
 class Admissions:
-    """Requests that are being served, each with the principal of its token."""
+    """Running requests, each with the principal of its token."""
 
     def __init__(self, keyring: Keyring) -> None:
         self._keyring = keyring
@@ -57,7 +57,7 @@ class Admissions:
 
     @contextmanager
     def entered(self, scope: Scope, principal: Principal | None) -> Iterator[None]:
-        """Store the principal in the scope, and track the request until it is served."""
+        """Store the principal in the scope and track the request until the block ends."""
         scope[PRINCIPAL] = principal
         if principal is None:
             yield
@@ -71,7 +71,7 @@ class Admissions:
             self._open.discard(admission)
 
     async def run(self) -> None:
-        """End the streams of revoked and expired tokens, until cancelled."""
+        """End the streams of revoked or expired tokens. Runs until cancelled."""
         while True:
             await self._keyring.wait_changed()
             for admission in self._open:
@@ -96,9 +96,9 @@ class WrongTokens:
         return len(self._by_address)
 
     def note(self, address: str, now: float) -> float:
-        """Count a wrong token at `now`.
+        """Count a wrong token. `now` is the current time in seconds.
 
-        Return for how many seconds its address is refused; 0 means not at all.
+        Return the number of seconds for which the address is refused, or 0 if it is not refused.
         """
         key = _network_of(address)
         guesses = self._by_address.get(key)
@@ -111,7 +111,10 @@ class WrongTokens:
 
 
 def _network_of(address: str) -> str:
-    """Return an IPv4 address, or the network of an IPv6 address (2^64 addresses per customer)."""
+    """Return an IPv4 address unchanged, or the /64 network of an IPv6 address.
+
+    One customer has a whole such network.
+    """
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

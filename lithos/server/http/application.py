@@ -1,7 +1,7 @@
-"""ASGI application of one server: access control, then MCP, `/health` and Quart's pages.
+"""ASGI application of one server. After access control it serves MCP, `/health` and the Quart pages.
 
-`serve_http` listens for one application. Several vaults on one port each have their own application
-(`vaults/http/vault_routes.py`).
+`serve_http` listens for a single application. If several vaults share a port, each vault has its own
+application (`vaults/http/vault_routes.py`).
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from lithos.server.tools.token_ports import Keyring, OneToken
 if TYPE_CHECKING:
     from lithos.server.http.quart_app import RouteModule
 
-#: Seconds during which plain calls are not slowed down by loading the SDK, while no client needs the SDK.
+#: Seconds before the SDK is loaded without a client that needs it. Loading would slow down plain calls.
 UNDISTURBED: Final = 2.0
 HEALTH_PATH: Final = "/health"
 NO_APPS: Final[Mapping[str, AsgiApp]] = MappingProxyType({})
 
 
 class Application:
-    """ASGI application of one server. It answers only while `run` runs.
+    """ASGI application of one server. It answers requests only while `run` is running.
 
-    Plain tool calls, `/health` and `apps` are served at once. The libraries for everything else are loaded
-    meanwhile, and requests wait for them. Quart is loaded at the first request for a page. The MCP SDK is
-    loaded when `wanted` is set (by the first client that needs the SDK), or after `UNDISTURBED` seconds; then
-    `on_loaded` is called. `rejected` gets the reason of every refusal. `apps` serve single paths over HTTP
-    without Quart, including `/health` if no `health` is given. `oauth` holds the same for clients without a
-    token. `keyring` has the valid tokens; by default only `settings.auth_token`. `wrong_tokens` counts the
-    wrong ones.
+    Plain tool calls, `/health` and `apps` are served at once. Other requests wait until their library is
+    loaded. Quart is loaded at the first request for a page. The MCP SDK is loaded when the first client needs
+    it and sets `wanted`, or after `UNDISTURBED` seconds. Then `on_loaded` is called. `rejected` is called
+    with the reason of every refusal. `apps` are ASGI applications for single HTTP paths, which need no Quart.
+    They include `/health` if `health` is None. `oauth` are such applications for clients without a token.
+    `keyring` contains the valid tokens, by default only `settings.auth_token`. `wrong_tokens` counts wrong
+    tokens.
     """
 
     def __init__(
@@ -96,7 +96,10 @@ class Application:
         self.gate = Gate(dispatch, self.policy, settings.max_body_bytes, rejected, wrong_tokens)
 
     async def run(self, config: Config, ended: trio.Event) -> None:
-        """Load the libraries and run the background tasks, until `ended` is set and the pages are closed."""
+        """Load the libraries and run the background tasks.
+
+        Return after `ended` is set and the pages are closed.
+        """
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._load_sdk, nursery)
             nursery.start_soon(self.gate.run)
@@ -115,7 +118,7 @@ class Application:
         self._on_loaded()
 
     async def _serve_pages(self, config: Config, nursery: trio.Nursery) -> None:
-        """Start Quart at the first request for a page, and run it until the end."""
+        """Start Quart at the first request for a page, and run it until the server ends."""
         await self._page_wanted.wait()
         app = await self._pages.make()
         lifespan = Lifespan(ASGIWrapper(app), config, {})  # type: ignore[arg-type]
@@ -147,12 +150,15 @@ def _tell_health(health: HealthReport) -> AsgiApp:
 
 
 def _by_path(routes: dict[str, AsgiApp], pages: Late[AsgiApp]) -> AsgiApp:
-    """Route HTTP requests by exact path: `apps` serve their own paths, Quart everything else."""
+    """Return an application that routes HTTP requests by exact path.
+
+    Paths that are not in `routes` are served by Quart.
+    """
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         app = routes.get(scope["path"]) if scope["type"] == "http" else None
         if app is None and scope.get("root_path"):
-            scope = {**scope, "root_path": ""}  # Quart treats root_path as a part of the path
+            scope = {**scope, "root_path": ""}  # Quart would treat root_path as part of the path
         await (app or await pages.get())(scope, receive, send)
 
     return dispatch

@@ -1,4 +1,7 @@
-"""Client connections: each is a Hypercorn `TCPServer` over a `Connection`, with its own application."""
+"""Client connections.
+
+Each connection has its own `Connection`, Hypercorn `TCPServer` and application wrapper.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ log = get_logger("lithos.front.connections")
 
 
 def hypercorn_config() -> Config:
-    """Return Hypercorn's settings: no access log (it would show tokens), errors through `logging`."""
+    """Return the settings of Hypercorn.
+
+    There is no access log, because it would contain tokens. Errors are logged through `logging`.
+    """
     config = Config()
     config.accesslog = None
     config.errorlog = logging.getLogger("hypercorn.error")
@@ -36,9 +42,9 @@ def hypercorn_config() -> Config:
 
 
 class Connections:
-    """All open connections, served by Hypercorn.
+    """All open connections. Hypercorn serves them.
 
-    `rejected` gets `head_too_large` or `bad_request` when a client sends bytes that are not a valid request.
+    `rejected` is called with `head_too_large` or `bad_request` if a client sends an invalid request.
     """
 
     def __init__(
@@ -52,13 +58,14 @@ class Connections:
         self._emptied = trio.Event()
 
     async def serve(self, stream: trio.SocketStream) -> None:
-        """Serve one connection until it closes; never raises an ordinary exception."""
+        """Serve one connection until it closes. Never raises an ordinary exception."""
         connection = Connection(stream, self._refuse)
         app = ASGIWrapper(_Requests(connection, self._app))  # type: ignore[arg-type]  # typed one by one
         self._open.add(connection)
         try:
             with connection.scope:
-                # Hypercorn's type names its own stream class; `Connection` has all the methods that it uses.
+                # The type hint names Hypercorn's own stream class, but `Connection` has all the methods that
+                # Hypercorn uses.
                 await TCPServer(app, self._config, self._context, ConnectionState({}), connection)  # type: ignore[arg-type]
         except Exception:
             log.exception("connection failed")
@@ -73,7 +80,7 @@ class Connections:
         self._rejected("head_too_large" if status == HEAD_TOO_LARGE else "bad_request")
 
     async def end_idle(self) -> None:
-        """Close idle connections now, and the other connections after their current response."""
+        """Close idle connections now. All other connections are closed after their current response."""
         await self._context.terminated.set()
 
     async def wait_empty(self) -> None:
@@ -82,14 +89,17 @@ class Connections:
             await self._emptied.wait()
 
     def abort(self) -> None:
-        """Cut every open connection."""
+        """Close all open connections at once."""
         for connection in tuple(self._open):
             connection.abort()
 
 
 @frozen
 class _Requests:
-    """Requests of one connection; `_app` gets only requests that can be read in exactly one way."""
+    """ASGI application for the requests of one connection.
+
+    It passes only unambiguous requests on to `_app`.
+    """
 
     _connection: Connection
     _app: AsgiApp
@@ -115,7 +125,7 @@ class _Requests:
             nursery.cancel_scope.cancel()
 
     def _answering(self, send: Send) -> Send:
-        """Return a `send` that also reports each message to the connection."""
+        """Return a `send` function that also reports each message to the connection."""
 
         async def answer(message: Message) -> None:
             data = message.get("bytes")

@@ -1,8 +1,9 @@
-"""Running requests and WebSockets, so that a graceful shutdown can end each kind appropriately.
+"""Tracking of running requests and WebSockets, so that a graceful shutdown can end each kind properly.
 
 At shutdown, event streams and WebSockets end at once, while requests may finish. The end of every response is
-sent under a bounded shield: the server reports a finished exchange as disconnected while that send is still
-running. An application that cancelled itself at that moment would leave the connection open forever.
+sent in a cancel scope that is shielded for a limited time. The reason is that the server reports a disconnect
+while this send is still running. An application that cancelled itself at that moment would leave the
+connection open forever.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ STOPPING: Final = {
 }
 FAULT: Final = {
     "error": "internal_error",
-    "message": "The server failed on this request. The server's log has the reason.",
+    "message": "The server could not answer this request because of an internal error. The "
+    "reason is in the server's log.",
 }
 GOING_AWAY, SERVER_FAULT = 1001, 1011
 
 
 class Exchanges:
-    """ASGI application that runs `app` and tracks all its open exchanges.
+    """ASGI application that runs `app` and tracks all its running exchanges.
 
-    The paths in `end_themselves` are streams that end on their own at shutdown.
+    `end_themselves` contains the paths of streams that end on their own at shutdown.
     """
 
     def __init__(self, app: AsgiApp, end_themselves: Collection[str] = ()) -> None:
@@ -51,7 +53,7 @@ class Exchanges:
         return len(self._open)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one exchange; never raises an ordinary exception."""
+        """Serve one exchange. Never raises an ordinary exception."""
         exchange = _Exchange(scope, receive, send)
         self._open.add(exchange)
         try:
@@ -79,7 +81,7 @@ class Exchanges:
             log.exception("response not completed", path=exchange.path)
 
     def end_streams(self) -> None:
-        """Begin the shutdown: end event streams and WebSockets now, but let requests finish."""
+        """Begin the shutdown. Event streams and WebSockets end now, but requests may finish."""
         self._stopping = True
         if not self._open:
             self._empty.set()
@@ -90,14 +92,14 @@ class Exchanges:
     def cancel(self) -> None:
         """Cancel the running exchanges. Each gets a final response (`503`) or close code (`1001`).
 
-        Responses that are already being sent are not cancelled.
+        A response that is already being sent is not cancelled.
         """
         for exchange in self._open:
             if exchange.is_stream or not exchange.has_started:
                 exchange.cancel_scope.cancel()
 
     async def wait_empty(self) -> None:
-        """Wait until no exchange is running. Call `end_streams` first."""
+        """Wait until no exchange is running. `end_streams` must have been called before."""
         await self._empty.wait()
 
 
@@ -119,11 +121,11 @@ class _Exchange:
         self._send = send
 
     async def receive(self) -> Message:
-        """Return the server's next message.
+        """Return the next message from the server.
 
-        A disconnect does not stop a plain response that is being produced.
+        If the client disconnects, a plain response is still completed.
 
-        The server cannot distinguish a client that left from one that only closed its sending side.
+        The server cannot detect whether the client has left or has only closed its sending side.
         """
         message = await self._receive()
         if message["type"] == "http.request":
@@ -149,7 +151,10 @@ class _Exchange:
             self._accepted = True
 
     async def _send_last(self, message: Message) -> None:
-        """Send the long part of the message first, so that the shield covers only its end."""
+        """Send the last message of a response.
+
+        A long body is sent before the shielded part, which covers only the end.
+        """
         self._complete = True
         if len(message.get("body", b"")) > SEND_PIECE:
             await self._send({**message, "more_body": True})
@@ -173,7 +178,7 @@ class _Exchange:
                 await answer(self.scope, self._rest, self.send, status, body)
 
     async def _rest(self) -> Message:
-        """Return the rest of the request body."""
+        """Return the next part of the request body."""
         return {"type": "http.disconnect"} if self._asked else await self._receive()
 
 
@@ -183,7 +188,7 @@ def _is_event_stream(start: Message) -> bool:
 
 
 def _fault_of(error: Exception) -> Exception | None:
-    """Return the error that should be logged, or None for a client's disconnect."""
+    """Return the error to log, or None if the client has disconnected."""
     if isinstance(error, ExceptionGroup):
         return error.split(CLIENT_GONE)[1]
     return None if isinstance(error, CLIENT_GONE) else error

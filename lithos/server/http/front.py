@@ -1,4 +1,4 @@
-"""An HTTP front under construction, to which capabilities add their endpoints."""
+"""HTTP front to which capabilities add their endpoints before it starts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @define(kw_only=True, eq=False)
 class Front:
-    """Endpoints of an HTTP front.
+    """Builder for the endpoints of an HTTP front.
 
-    `rejected` gets the reason of each refusal. `watch` adds a gauge by name. Endpoints start their tasks in
-    `nursery` and must end their streams at `shutdown`.
+    `rejected` is called with the reason of each refusal. `watch` adds a named gauge. Endpoints start their
+    tasks in `nursery` and must end their streams when `shutdown` is set.
     """
 
     parts: Parts
@@ -35,19 +35,22 @@ class Front:
     watch: Callable[[str, Callable[[], float]], None]
     #: Sessions of the console, or None if the console is not served.
     sessions: Sessions | None
-    #: Whether this front reloads the tokens when the token file changes.
+    #: Whether this front reloads the tokens after a change of the token file.
     keyring_runs: bool = True
-    #: ASGI applications by path, served without Quart.
+    #: ASGI applications by path. They are served without Quart.
     apps: dict[str, AsgiApp] = field(factory=dict)  # bounded: those of capabilities
     #: ASGI applications by path for remote clients that have no token yet.
     oauth: dict[str, AsgiApp] = field(factory=dict)  # bounded: those of capabilities
-    #: Functions that add routes to Quart, called once the server listens.
+    #: Functions that add routes to Quart. They are called after the server has begun to listen.
     routes: list[RouteModule] = field(factory=list)  # bounded: those of capabilities
 
 
 @frozen
 class FrontParts:
-    """The console's sessions and factory, and the arguments of `Application` except tools and state."""
+    """Console sessions, console factory, and most arguments of `Application`.
+
+    The arguments for the tools and the health report are missing.
+    """
 
     application: Mapping[str, Any]
     sessions: Sessions | None

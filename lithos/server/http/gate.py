@@ -1,6 +1,8 @@
-"""Gate in front of all endpoints: access control, body limits and CORS headers, for HTTP and WebSocket.
+"""Gate in front of all endpoints.
 
-The gate reads the whole request body, up to a size limit, before the application sees the request.
+It checks access, limits bodies and adds CORS headers, for HTTP and WebSocket.
+
+The application sees a request only after the gate has read its whole body. The size of the body is limited.
 """
 
 from __future__ import annotations
@@ -29,25 +31,25 @@ from lithos.server.http.limits import BODY_PATIENCE
 from lithos.server.http.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer, ignore_rejection
 
 _TOO_MANY: Final = (
-    "The request holds more than {:,} JSON values (counted as commas and opening brackets "
+    "The request contains more than {:,} JSON values (counted as commas and opening brackets "
     "outside strings). No call needs that many. Split the request; a string counts as one value."
 )
 
 
 class BodyTooLarge(Exception):
-    """The body has more bytes or values than its address accepts; the message says what to do."""
+    """The body has more bytes or values than the address accepts. The message says what to do."""
 
 
 class BodyStalled(Exception):
-    """The body paused for longer than `BODY_PATIENCE` seconds."""
+    """The client sent no part of the body for more than `BODY_PATIENCE` seconds."""
 
 
 class BodyCutShort(Exception):
-    """The client disconnected in the middle of the body, so no response can be sent."""
+    """The client disconnected before the end of the body. No response can be sent."""
 
 
 def announces_body(scope: Scope) -> bool:
-    """Return whether the request head announces a body."""
+    """Return whether the request head announces a request body."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
         for name, value in scope["headers"]
@@ -55,16 +57,18 @@ def announces_body(scope: Scope) -> bool:
 
 
 def announced_length(scope: Scope) -> int:
-    """Return Content-Length, or 0 when the body is chunked."""
+    """Return the value of Content-Length, or 0 for a chunked body."""
     lengths = [value for name, value in scope["headers"] if name == b"content-length"]
     return int(lengths[0]) if lengths and lengths[0].isdigit() else 0
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int, address: RouteAccess) -> bytes:
-    """Return the whole body, at most `limit` bytes and the number of values that its address accepts.
+    """Return the whole request body.
 
-    A parser with many values would block the event loop, so values are counted as the body arrives. Raises
-    `BodyTooLarge` (as early as possible), `BodyStalled` or `BodyCutShort`.
+    `limit` is its maximum size in bytes, and `address` limits the number of values.
+
+    Values are counted while the body arrives, because parsing too many values would block the event loop.
+    Raises `BodyTooLarge` as early as possible. Also raises `BodyStalled` and `BodyCutShort`.
     """
     too_large = (
         f"The request body is larger than {limit} bytes. Send less at once. The size limit of notes is "
@@ -84,7 +88,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int, address: RouteAc
                 raise BodyTooLarge(
                     f"The form has more than {most:,} fields, which is more than any page has."
                 )
-        elif len(body) > most:  # a shorter body cannot hold that many values
+        elif len(body) > most:  # a shorter body cannot contain too many values
             if values.exceeds(bytes(body[counted:])):
                 raise BodyTooLarge(_TOO_MANY.format(most))
             counted = len(body)
@@ -102,7 +106,7 @@ async def _next_part(receive: Receive) -> Message:
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that returns `body` as one message, and then the server's own messages."""
+    """Return a `receive` function that returns `body` as one message, then the server's messages."""
     given = False
 
     async def replay() -> Message:
@@ -118,10 +122,10 @@ def replaying(body: bytes, receive: Receive) -> Receive:
 class Gate:
     """ASGI application that admits requests to `app` or refuses them.
 
-    An admitted request has `lithos.principal` in its scope: a `Principal`, or None if no token was needed or
-    given (`/health`, the console). `rejected` gets one word for each refusal: `forbidden_host`,
-    `forbidden_origin`, `unauthorized`, `too_many_wrong_tokens`, `forbidden`, `body_too_large` or
-    `body_stalled`.
+    The scope of an admitted request has a `Principal` under `lithos.principal`. It is None if no token was
+    needed or sent (`/health`, the console). `rejected` is called with one word for each refusal:
+    `forbidden_host`, `forbidden_origin`, `unauthorized`, `too_many_wrong_tokens`, `forbidden`,
+    `body_too_large` or `body_stalled`.
     """
 
     def __init__(
@@ -132,7 +136,7 @@ class Gate:
         rejected: Callable[[str], None] = ignore_rejection,
         wrong_tokens: WrongTokens | None = None,
     ) -> None:
-        """Create a gate; `wrong_tokens` is shared with the console's login."""
+        """Create a gate. The console's login uses the same `wrong_tokens`."""
         self._app = app
         self._policy = policy
         self._max_body_bytes = max_body_bytes
@@ -141,7 +145,7 @@ class Gate:
         self._wrong_tokens = WrongTokens() if wrong_tokens is None else wrong_tokens
 
     async def run(self) -> None:
-        """End the streams of tokens that become invalid, until cancelled."""
+        """End the streams of tokens that become invalid. Runs until cancelled."""
         await self._admissions.run()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -161,7 +165,7 @@ class Gate:
                 await self._admit(decision, scope, receive, send)
 
     def _slow_down(self, refusal: Refusal, scope: Scope) -> Refusal:
-        """Return `refusal`, or "too many wrong tokens" if its address sent too many wrong tokens."""
+        """Return `refusal`, or a refusal with status 429 if the address has sent too many wrong tokens."""
         address, *_ = scope.get("client") or ("",)
         seconds = self._wrong_tokens.note(address, trio.current_time())
         if not seconds:
@@ -195,7 +199,7 @@ class Gate:
             self._rejected("body_stalled")
             stalled = {
                 "error": "request_timeout",
-                "message": "The request body stopped arriving. Send the request again.",
+                "message": "The rest of the request body did not arrive in time. Send the request again.",
             }
             await answer(scope, receive, send, 408, stalled)
         except BodyCutShort:
@@ -205,7 +209,7 @@ class Gate:
 
 
 def read_head(scope: Scope) -> RequestHead:
-    """Return the request head for access control from an ASGI scope."""
+    """Return the parts of the request head that access control reads, from an ASGI scope."""
 
     def values(wanted: bytes) -> tuple[str, ...]:
         return tuple(value.decode("latin-1") for name, value in scope["headers"] if name == wanted)
@@ -225,7 +229,10 @@ def read_head(scope: Scope) -> RequestHead:
 
 
 def _with_readable_host(headers: Iterable[Header]) -> list[Header]:
-    """Return the headers with an invalid Host replaced, because the application would fail on it."""
+    """Return the headers with `localhost` in place of an invalid Host.
+
+    The application could not read such a Host.
+    """
     return [
         (name, value if name != b"host" or is_host(value.decode("latin-1")) else b"localhost")
         for name, value in headers

@@ -1,8 +1,8 @@
-"""Interfaces of the HTTP front: tools, health, settings, ASGI types, responses, lazy loading.
+"""Interfaces of the HTTP front: tools, health, settings and ASGI types. Also responses and lazy loading.
 
-`answer` sends a small complete response to an HTTP request or a rejected WebSocket upgrade. `Late` is a value
-that is loaded while requests are already served. Loading the MCP SDK and Quart takes most of a second of
-processor time, and a plain tool call needs neither.
+`answer` sends a small complete response to an HTTP request or to a rejected WebSocket upgrade. `Late` is a
+value that is loaded while the server already answers requests. Loading the MCP SDK and Quart takes almost a
+second of processor time, and a plain tool call needs neither of them.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ Header = tuple[bytes, bytes]
 
 
 class EncodedFrames(bytes):
-    """Encoded WebSocket text frames, shared by all connections."""
+    """Encoded WebSocket text frames. All connections send the same bytes."""
 
 
 class ToolBox(Protocol):
-    """Tools of one server, shared by all transports."""
+    """Tools of one server. All transports use them."""
 
     def listed(self) -> Sequence[ToolSpec]:
-        """Return the tools of `tools/list` in their fixed order."""
+        """Return the tools for `tools/list`, in fixed order."""
         ...
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Run one tool. Return its JSON object, or None if the tool returned null.
+        """Call a tool and return its JSON object, or None if the tool returned null.
 
-        Domain errors are returned as error objects. Raises `ArgumentFault` for unknown, missing or wrongly
-        typed arguments, and `UnknownTool` for a name that no profile has.
+        Domain errors are returned as error objects. Raises `ArgumentFault` if an argument is unknown, missing
+        or of the wrong type, and `UnknownTool` if no profile contains the name.
         """
         ...
 
 
 class SharedToolBox(ToolBox, Protocol):
-    """Tools of one server, with a separate view for each caller."""
+    """Tools of one server. Each caller gets its own view of them."""
 
     @property
     def told(self) -> str:
-        """Return the instructions for clients in addition to the usual instructions."""
+        """Return additional instructions for clients, which follow the usual instructions."""
         ...
 
     def acting_as(self, principal: Principal) -> ToolBox:
-        """Return the tools as this caller sees them: with its rights and under its identity."""
+        """Return the tools for a caller, limited by its rights. Calls are made under its identity."""
         ...
 
 
@@ -73,37 +73,37 @@ class HealthReport(Protocol):
 
 @frozen
 class VaultLink:
-    """A vault of this process that a user may switch to; `address` is the address of its console."""
+    """Vault of this process that a user may switch to. `address` is the address of its console."""
 
     name: str
     address: str
     is_current: bool = False
 
 
-#: Returns the vaults that this principal's token may use.
+#: Function that returns the vaults that the principal's token may use.
 VaultsOf = Callable[[Principal], Sequence[VaultLink]]
 
 
 def base_of(vault: str) -> str:
-    """Return the path prefix of one vault among several: `/v/NAME`."""
+    """Return the path prefix of one of several vaults: `/v/NAME`."""
     return f"/v/{vault}"
 
 
 def path_in_vault(path: str) -> str:
-    """Return a path without the prefix of its vault: `/mcp` for `/v/work/mcp`."""
+    """Return a path without the prefix of the vault, for example `/mcp` for `/v/work/mcp`."""
     return f"/{path.split('/', 3)[-1]}" if path.startswith("/v/") else path
 
 
 @frozen
 class FrontSettings:
-    """Settings that say where the HTTP front listens and which clients it admits.
+    """Settings of the HTTP front: its address, and the clients that it admits.
 
-    `port` 0 takes any free port. `max_body_bytes` limits each request body. `version` is the package version
-    that clients see. `auth_token` is left out of every representation. `console` serves the console, which
-    shows `sources` (the source of each setting, by key) and `warnings` about ignored settings. With
-    `private`, every client needs a token, even if no token is defined. `public_url` is the address for remote
-    clients, which use OAuth; None means a port without OAuth. `vaults` returns the vaults between which the
-    console can switch; None means a process with one vault.
+    If `port` is 0, any free port is used. `max_body_bytes` limits each request body. `version` is the package
+    version that clients see. No representation contains `auth_token`. If `console` is true, the console is
+    served. It shows `sources` (the source of each setting, by key) and `warnings` about ignored settings.
+    With `private`, every client needs a token, even if no token is defined. `public_url` is the address for
+    remote clients, which use OAuth. If it is None, the port has no OAuth. `vaults` returns the vaults that
+    the console can switch to. If it is None, the process has one vault.
     """
 
     host: str
@@ -122,11 +122,11 @@ class FrontSettings:
 
 
 def ignore_rejection(reason: str) -> None:
-    """Ignore a refusal; the default for `serve_http(rejected=...)`."""
+    """Do nothing. This is the default for `serve_http(rejected=...)`."""
 
 
 def compact_json(value: Any) -> str:
-    """Return `value` as compact JSON without escaping non-ASCII characters; raise an error on NaN."""
+    """Return `value` as compact JSON. Non-ASCII characters are not escaped. Raises `ValueError` for NaN."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -139,10 +139,12 @@ async def answer(
     *,
     headers: Iterable[Header] = (),
 ) -> None:
-    """Send a response with `status` and a JSON body (None: empty), and discard the rest of the request body.
+    """Send a response and discard the rest of the request body.
 
-    Discarding matters: closing a connection with unread input resets it, and the client never sees the
-    response.
+    `body` is sent as JSON, or left empty if it is None.
+
+    The rest must be discarded. Closing a connection with unread input resets it, so the client would not see
+    the response.
     """
     content = b"" if body is None else compact_json(body).encode()
     kind = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
@@ -165,33 +167,34 @@ async def _drop_body(receive: Receive) -> None:
 
 
 async def cancel_when(event: trio.Event, scope: trio.CancelScope) -> None:
-    """Cancel `scope` once `event` is set."""
+    """Cancel `scope` when `event` is set."""
     await event.wait()
     scope.cancel()
 
 
 T = TypeVar("T")
-#: Seconds that a request waits for its application to load, far longer than any disk needs.
+#: Maximum seconds that a request waits for its application to load. Loading takes far less, even from a slow
+#: disk.
 PATIENCE = 60.0
-#: Seconds until a failed load is tried again.
+#: Seconds before a failed load is tried again.
 LOADED_AGAIN = 1.0
 
 
 class Late(Generic[T]):
-    """A future whose value is created in a worker thread."""
+    """Value that a worker thread creates later. Tasks can wait for it."""
 
     def __init__(self, make: Callable[[], T], wanted: trio.Event) -> None:
-        """Create the future; `wanted` is set at the first wait for the value."""
+        """Create the placeholder. `wanted` is set when a task first waits for the value."""
         self._make = make
         self._wanted = wanted
         self._given: T | None = None
         self._is_given = trio.Event()
 
     async def make(self) -> T:
-        """Create the value in a worker thread, repeatedly while one of its files cannot be opened.
+        """Create the value in a worker thread. If a file cannot be opened, try again until it works.
 
-        The server thus survives a process limit on open files and a failing disk. Any other exception
-        propagates, for example for a module that is not installed.
+        The server therefore survives a limit on open files and a failing disk. Any other exception is raised,
+        for example if a module is not installed.
         """
         while True:
             try:
@@ -203,12 +206,12 @@ class Late(Generic[T]):
             await trio.sleep(LOADED_AGAIN)
 
     def give(self, made: T) -> None:
-        """Set the value and wake all waiters."""
+        """Set the value and wake all waiting tasks."""
         self._given = made
         self._is_given.set()
 
     async def get(self) -> T:
-        """Wait for the value; raises `trio.TooSlowError` at the deadline."""
+        """Return the value when it is available. Raises `trio.TooSlowError` after `PATIENCE` seconds."""
         if self._given is None:
             self._wanted.set()
             with trio.fail_after(PATIENCE):

@@ -1,4 +1,4 @@
-"""Quart-Trio application: the routes of other modules, and JSON error responses."""
+"""Quart-Trio application with the routes of other modules and with JSON error responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ RouteModule = Callable[[QuartTrio], None]
 
 
 def create_app(routes: Iterable[RouteModule] = ()) -> QuartTrio:
-    """Return the application. Streams have no time limit; the gate limits the bodies."""
+    """Return the Quart application.
+
+    It has no time limit for streams and no size limit for bodies, which the gate limits.
+    """
     app = QuartTrio("lithos.server.http.quart_app", static_folder=None)
     app.config.update(RESPONSE_TIMEOUT=None, MAX_CONTENT_LENGTH=None, BACKGROUND_TASK_SHUTDOWN_TIMEOUT=None)
     app.url_map.merge_slashes = False  # an address has exactly one spelling
@@ -28,19 +31,19 @@ def create_app(routes: Iterable[RouteModule] = ()) -> QuartTrio:
 
 
 def json_response(status: int, body: object) -> Response:
-    """Return `body` as a compact JSON response with its keys in their order, marked as not cacheable."""
+    """Return `body` as a compact JSON response that must not be cached. The keys keep their order."""
     response = Response(compact_json(body), status=status, content_type="application/json")
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
 def refuse(status: int, code: str, message: str) -> Response:
-    """Return a refusal as JSON."""
+    """Return a JSON response with an error code and a message."""
     return json_response(status, {"error": code, "message": message})
 
 
 async def _describe(error: HTTPException) -> Response:
-    """Return an error such as `{"error": "not_found"}`, keeping headers such as Allow."""
+    """Return a JSON error response such as `{"error": "not_found"}`. Headers such as Allow are kept."""
     status = error.code or HTTPStatus.INTERNAL_SERVER_ERROR
     response = json_response(status, {"error": HTTPStatus(status).name.lower()})
     kept = ("Allow", "Location", "Retry-After")

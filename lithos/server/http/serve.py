@@ -1,4 +1,4 @@
-"""HTTP server on one port: connections, exchanges, start and shutdown of an application."""
+"""HTTP server on one port, with the connections, exchanges, start and shutdown of an application."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ async def serve_http(
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
     **more: Any,
 ) -> None:
-    """Serve until `shutdown` is set; `started()` gets the real `(host, port)`.
+    """Serve until `shutdown` is set. `task_status.started()` gets the real `(host, port)`.
 
-    `more` are further arguments of `Application`. `on_listening` is called before the libraries are loaded.
-    Raises `PortInUse` or `CannotListen` before serving.
+    `more` contains further arguments of `Application`. `on_listening` is called before the libraries are
+    loaded. Raises `PortInUse` or `CannotListen` if the port cannot be opened.
     """
     application = Application(settings, toolbox, health, shutdown=shutdown, rejected=rejected, **more)
     listeners = await open_listeners(settings.host, settings.port)
@@ -60,11 +60,11 @@ async def listen(
     rejected: Callable[[str], None] = ignore_rejection,
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Accept connections and let `app` answer them.
+    """Accept connections until `shutdown` is set. `app` answers the requests.
 
-    `started()` gets the real `(host, port)`. The stop ends event streams at once and lets running calls
-    finish for `STOP_GRACE` seconds. Whatever clients do, it takes little more than `STOP_GRACE` plus twice
-    `STOP_FLUSH`.
+    `task_status.started()` gets the real `(host, port)`. At shutdown, event streams end at once and running
+    calls may continue for `STOP_GRACE` seconds. Whatever clients do, the shutdown takes little more than
+    `STOP_GRACE` plus twice `STOP_FLUSH`.
     """
     exchanges = Exchanges(app, STREAMS)
     connections = Connections(exchanges, hypercorn_config(), rejected)
@@ -90,7 +90,7 @@ async def _accept_until(
 
 
 async def _stop(connections: Connections, exchanges: Exchanges) -> None:
-    """Shut down: end connections and exchanges gracefully, then cancel and abort the rest."""
+    """End connections and exchanges gracefully. After the time limits, cancel and abort the rest."""
     await connections.end_idle()
     exchanges.end_streams()
     with trio.move_on_after(STOP_GRACE):

@@ -1,7 +1,7 @@
-"""Checks of WebSocket clients' frames, made before Hypercorn reads the same bytes.
+"""Checks of the frames that WebSocket clients send. They run before Hypercorn reads the same bytes.
 
-Hypercorn closes a connection without a message when a frame breaks the protocol, keeps collecting after a
-message became too large, and never checks for a pong.
+When a frame breaks the protocol, Hypercorn closes the connection without a message. It continues to collect a
+message that is too large, and it never checks for a pong.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PING: Final = b"\x89\x00"
 
 @define
 class Checked:
-    """The frames to pass on, the final close frame to send, and whether reading has ended."""
+    """Result of a check: frames to pass on, final close frame to send, and whether reading has ended."""
 
     passed: bytes = b""
     close: bytes = b""
@@ -29,7 +29,7 @@ class Checked:
 
 @define(eq=False)
 class SocketFrames:
-    """Frame checker of one client."""
+    """Frame checker for one WebSocket client."""
 
     has_ponged: bool = True
     _frames: Connection = field(factory=lambda: Connection(ConnectionType.SERVER))
@@ -37,18 +37,18 @@ class SocketFrames:
 
     @property
     def is_open(self) -> bool:
-        """Return whether neither side has begun to close."""
+        """Return whether neither side has begun to close the WebSocket."""
         return self._frames.state is ConnectionState.OPEN
 
     @property
     def _is_closing(self) -> bool:
-        """Return whether the client began to close; Hypercorn answers its close frame."""
+        """Return whether the client has begun to close the WebSocket. Hypercorn answers its close frame."""
         return self._frames.state is ConnectionState.REMOTE_CLOSING
 
     def check(self, data: bytes) -> Checked:
-        """Check received bytes.
+        """Check received bytes and return the frames to pass on.
 
-        After a message that is too large, everything is dropped until the client closes.
+        After a message that is too large, all further frames are discarded until the client closes.
         """
         checked = Checked(data if self.is_open else b"")
         if self._is_closing:
@@ -64,7 +64,7 @@ class SocketFrames:
                 self._length = 0 if event.message_finished else self._length
             elif isinstance(event, CloseConnection):
                 if not self._is_closing:
-                    checked.is_over = True  # an answer to our close frame, or an error
+                    checked.is_over = True  # a reply to our close frame, or a protocol error
                     checked.close = checked.close or (self._close(event.code) if self.is_open else b"")
                 break
         return checked

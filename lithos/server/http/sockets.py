@@ -1,4 +1,4 @@
-"""Listening sockets, the errors of opening them, and a client socket with a deadline for each send."""
+"""Listening sockets and their errors, and a client socket with a time limit for each send."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_RECEIVE: Final = 2**16
 
 
 class CannotListen(Exception):
-    """Lithos cannot listen on the address; the message says why and what to do."""
+    """Lithos cannot listen on the address. The message says why and what to do."""
 
 
 class PortInUse(CannotListen):
@@ -25,9 +25,9 @@ class PortInUse(CannotListen):
 
 
 async def open_listeners(host: str, port: int) -> list[trio.SocketListener]:
-    """Bind and listen on every address of `host`; raise `PortInUse` or `CannotListen`.
+    """Open listening sockets on every address of `host`. Raises `PortInUse` or `CannotListen`.
 
-    Port 0 takes one free port on the first address.
+    If `port` is 0, a free port on the first address is used.
     """
     try:
         listeners = await trio.open_tcp_listeners(port, host=host or None, backlog=BACKLOG)
@@ -43,7 +43,10 @@ async def open_listeners(host: str, port: int) -> list[trio.SocketListener]:
 
 
 def _notice_vanished_peers(listener: trio.socket.SocketType) -> None:
-    """Enable TCP keep-alive, which accepted sockets inherit, so that connections of vanished peers end."""
+    """Enable TCP keep-alive to end connections of clients that have vanished.
+
+    Accepted sockets inherit this option.
+    """
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SEND_PATIENCE * 1000))
@@ -62,7 +65,7 @@ def _explain(error: OSError, host: str, port: int) -> CannotListen:
 
 
 class PatientSocket:
-    """A socket stream with a deadline for each send."""
+    """Socket stream with a time limit for each send."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
@@ -70,9 +73,9 @@ class PatientSocket:
         self.sending = trio.Lock()
 
     async def receive(self, max_bytes: int = MAX_RECEIVE) -> bytes:
-        """Return the client's next bytes; empty when the client will send no more."""
+        """Return the next bytes from the client. The result is empty if the client will send no more."""
         while True:
-            # Wait for input before reading: a Trio stream would first try to read in vain.
+            # Wait for input before reading, because a Trio stream would first try to read without success.
             await trio.lowlevel.wait_readable(self._fileno())
             try:
                 data = os.read(self._fileno(), max_bytes)
@@ -84,17 +87,17 @@ class PatientSocket:
             return data
 
     def _fileno(self) -> int:
-        """Return the current file descriptor. After closing, the number may soon belong to another socket."""
+        """Return the current file descriptor. After a close, another socket may soon have the same number."""
         number = self._stream.socket.fileno()
         if number < 0:
             raise trio.ClosedResourceError
         return number
 
     async def send(self, data: bytes) -> None:
-        """Send all of `data`, or cut the connection and raise `trio.BrokenResourceError`."""
+        """Send all of `data`. If that fails, close the connection and raise `trio.BrokenResourceError`."""
         sent = 0
         if not self.sending.locked():
-            with suppress(OSError):  # usually succeeds, without a switch to other tasks
+            with suppress(OSError):  # this usually succeeds, and then needs no switch to other tasks
                 sent = os.write(self._fileno(), data[:SEND_PIECE])
         if sent == len(data):
             return
@@ -115,13 +118,16 @@ class PatientSocket:
         await self._stream.send_eof()
 
     async def drain(self) -> None:
-        """Read and discard input for a moment: closing with unread input would reset the last response."""
-        trio.lowlevel.notify_closing(self._fileno())  # wakes Hypercorn, which stops reading
+        """Read and discard input for a moment.
+
+        Closing with unread input would reset the connection and lose the last response.
+        """
+        trio.lowlevel.notify_closing(self._fileno())  # Wakes Hypercorn, which then stops reading.
         dropped = 0
         with trio.move_on_after(REFUSED_SECONDS):
             while dropped < REFUSED_BYTES and (part := await self.receive()):
                 dropped += len(part)
 
     def abort(self) -> None:
-        """Close the connection at once; a running send or receive raises `trio.ClosedResourceError`."""
+        """Close the connection at once. A running send or receive raises `trio.ClosedResourceError`."""
         self._stream.socket.close()

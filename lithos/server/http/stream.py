@@ -1,8 +1,9 @@
-"""Stream that Hypercorn reads and writes: one whole request at a time, deadlines, checked frames.
+"""Stream for Hypercorn: it passes on one whole request at a time, limits waiting times and checks frames.
 
-Hypercorn sends under an unbounded shield, leaves incomplete request heads unanswered, and never checks that a
-WebSocket client is still connected. A `Connection` wraps the socket stream. Every send has a deadline. A head
-is passed on once it is complete and passes `fault_of`, and only after the previous request was answered.
+Hypercorn sends under a shield without a time limit, leaves incomplete request heads unanswered, and never
+checks that a WebSocket client is still connected. A `Connection` wraps the socket stream and limits the time
+of every send. It passes a head on when the head is complete and valid (`fault_of`) and the previous request
+has been answered.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _REFUSAL: Final = b"HTTP/1.1 %d \r\ncontent-length: 0\r\nconnection: close\r\n\r
 
 
 class _Phase(Enum):
-    """State of a connection: before a request, asked, served, WebSocket or over."""
+    """State of a connection: waiting for a head, head passed on, request being served, WebSocket, or over."""
 
     HEAD = auto()
     ASKED = auto()
@@ -37,10 +38,10 @@ class _Phase(Enum):
 
 
 class Connection:
-    """A socket stream with the interface that Hypercorn's `TCPServer` expects.
+    """Socket stream with the interface that Hypercorn's `TCPServer` expects.
 
-    `refused` gets the status of each response to an invalid request. `scope` is cancelled once the client has
-    left and no request is being served.
+    `refused` is called with the status of each response to an invalid request. `scope` is cancelled when the
+    client has left and no request is being served.
     """
 
     def __init__(self, stream: trio.SocketStream, refused: Callable[[int], None] = lambda _: None) -> None:
@@ -51,10 +52,10 @@ class Connection:
         self._phase = _Phase.HEAD
         self._turned = trio.Event()
         self._received = bytearray()
-        #: Where to continue the search for the end of a head. Without it, searching byte by byte would be
-        #: quadratic.
+        #: Position where the search for the end of a head continues. Searching from the start for each byte
+        #: would take quadratic time.
         self._searched = 0
-        #: Remaining bytes of the body that are not passed on yet; 0 if the body comes in `_chunks`.
+        #: Number of bytes of the body that have not been passed on yet, or 0 for a chunked body (`_chunks`).
         self._left = 0
         self._chunks: Chunks | None = None
         self._has_ended = self._has_refused = self._is_mute = False
@@ -65,21 +66,21 @@ class Connection:
     def _is_over(self) -> bool:
         return self._phase is _Phase.OVER
 
-    # Called by the application's side
+    # Methods for the application
 
     def begin(self, body_length: int | None) -> bool:
-        """Record that a request is being served. Return whether more bytes follow its head."""
+        """Record that a request is being served. Return whether more bytes follow the head."""
         self._is_serving, self._left = True, body_length or 0
         self._chunks = Chunks() if body_length is None else None
         self._turn(_Phase.SERVED)
         return bool(self._received)
 
     def begin_answer(self) -> None:
-        """Record that the application's response begins with the next bytes sent."""
+        """Record that the next bytes to be sent are the application's response."""
         self._is_answering = True
 
     def finish(self) -> None:
-        """Record that the request is answered."""
+        """Record that the request has been answered."""
         self._is_serving = False
         self._turn(_Phase.OVER if self._phase is _Phase.SOCKET else _Phase.HEAD)
         self._leave()
@@ -89,9 +90,9 @@ class Connection:
         self._turn(_Phase.SOCKET)
 
     async def ping(self) -> None:
-        """Ping a WebSocket until cancelled.
+        """Send pings to a WebSocket client until cancelled.
 
-        Cut the connection if a client does not answer before the next ping.
+        Close the connection if the client does not answer before the next ping.
         """
         while self._phase is not _Phase.SOCKET:
             await self._turned.wait()
@@ -103,7 +104,10 @@ class Connection:
         self.abort()
 
     async def send_frames(self, data: bytes) -> None:
-        """Send whole encoded frames, or drop them if either side has begun to close or the client left."""
+        """Send whole encoded frames.
+
+        The frames are discarded if the client has left or either side has begun to close.
+        """
         if self._frames.is_open:
             try:
                 await self.send_all(data)
@@ -111,7 +115,10 @@ class Connection:
                 log.debug("client left")
 
     async def refuse(self, status: int) -> None:
-        """Send the response to an invalid request in place of the application. Nothing is sent after that."""
+        """Send the response to an invalid request in place of the application.
+
+        Nothing more is sent afterwards.
+        """
         self._note_refusal(status)
         await self._say_last(_REFUSAL % status)
 
@@ -138,10 +145,13 @@ class Connection:
         if self._has_ended and not self._is_serving:
             self.scope.cancel()
 
-    # Read by Hypercorn
+    # Methods with which Hypercorn reads
 
     async def receive_some(self, max_bytes: int = MAX_RECEIVE) -> bytes:
-        """Return the bytes that Hypercorn may read now; empty when the client will send no more."""
+        """Return the bytes that Hypercorn may read now.
+
+        The result is empty if the client will send no more.
+        """
         while not self._is_over:
             if given := await self._next():
                 return given
@@ -157,7 +167,7 @@ class Connection:
         return b""
 
     async def _next(self) -> bytes:
-        """Return the received bytes that may be passed on."""
+        """Return the received bytes that may be passed on now."""
         if self._phase is _Phase.HEAD:
             return await self._next_head()
         if self._phase is _Phase.SOCKET:
@@ -199,7 +209,7 @@ class Connection:
         return data
 
     async def _receive(self, max_bytes: int) -> bool:
-        """Wait for bytes from the client. Return False if it will send no more."""
+        """Wait for bytes from the client. Return False if the client will send no more."""
         try:
             data = await self._client.receive(max_bytes)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -209,7 +219,7 @@ class Connection:
         return bool(data)
 
     def _end(self) -> bytes:
-        """Return the rest of a client's input, such as half a head, which h11 then refuses."""
+        """Return the rest of the client's input. It may be part of a head, which h11 then refuses."""
         self._has_ended = True
         if self._phase is not _Phase.HEAD or not self._received:
             self._leave()
@@ -218,18 +228,18 @@ class Connection:
         self._phase = _Phase.OVER
         return self._take(len(self._received))
 
-    # Written by Hypercorn
+    # Methods with which Hypercorn writes
 
     async def send_all(self, data: bytes) -> None:
-        """Send all of `data`, or cut the connection and raise `trio.BrokenResourceError`."""
+        """Send all of `data`. If that fails, close the connection and raise `trio.BrokenResourceError`."""
         if self._is_mute or not data:
             return
         if not self._is_answering and data[:9] == b"HTTP/1.1 " and data[9:10] != b"1":
-            self._note_refusal(int(data[9:12]))  # h11 could not read the request
+            self._note_refusal(int(data[9:12]))  # the status shows that h11 could not read the request
         await self._client.send(data)
 
     async def send_eof(self) -> None:
-        """Close the sending side; raise `trio.BusyResourceError` while a send is running."""
+        """Close the sending side. Raises `trio.BusyResourceError` while a send is running."""
         if self._client.sending.locked():
             raise trio.BusyResourceError
         await self._answer_half_request()
@@ -244,7 +254,7 @@ class Connection:
         self.abort()
 
     def abort(self) -> None:
-        """Close the connection at once; a running send or receive raises `trio.ClosedResourceError`."""
+        """Close the connection at once. A running send or receive raises `trio.ClosedResourceError`."""
         self._client.abort()
         self._has_ended = True
         self._leave()

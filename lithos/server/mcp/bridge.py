@@ -1,9 +1,10 @@
-"""Stdio bridge that forwards a client's JSON-RPC requests to the owner's `/mcp` (docs/spec/lifecycle.md §2).
+"""Stdio bridge. It forwards a client's JSON-RPC requests to the owner's `/mcp` (docs/spec/lifecycle.md §2).
 
-The only protocol state is the version that `initialize` negotiated, so the owner may change within a session
-(failover). Unsent requests and read-only requests are retried with the next owner. If the response of a tool
-call is lost, its outcome is unknown, and the error reply says so. `ping` and notifications are handled
-locally. `/mcp` is stateless, so only cancellations matter, and they end the waiting here.
+The bridge stores only the protocol version that `initialize` negotiated, so the owner may change within a
+session (failover). Unsent requests and read-only requests are retried with the next owner. If the response to
+a tool call is lost, its outcome is unknown, and the error response says so. `ping` and notifications are
+handled locally. `/mcp` is stateless, so only cancellations have an effect: the bridge stops waiting for the
+cancelled request.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ from lithos.server.mcp.stdio import Output, StdinMessages, claim_standard_stream
 
 log = get_logger("lithos.front.bridge")
 
-#: Maximum number of unanswered requests. At this limit, the client's next line is read only after an answer.
+#: Maximum number of unanswered requests. At this limit, no line from the client is read until a request is
+#: answered.
 UNANSWERED: Final = 256
-#: Maximum number of answers that wait for the client to read them. A client reads them one by one anyway.
+#: Maximum number of answers that wait until the client reads them. A client reads one answer at a time
+#: anyway.
 WRITTEN_AHEAD: Final = 16
-#: Seconds for a server in this process to stop, more than a stop ever takes.
+#: Seconds to wait until a server in this process has stopped. A stop never takes this long.
 HOST_STOP: Final = 60.0
 #: Seconds before a request is sent again.
 RETRY: Final = 0.1
-#: Maximum number of times that a read-only request is repeated after a lost answer.
+#: Maximum number of times that a read-only request is repeated after its answer was lost.
 REPEATS: Final = 5
 
 
@@ -52,7 +55,7 @@ class Bridge:
         self._sender, self._outgoing = trio.open_memory_channel[bytes](WRITTEN_AHEAD)
 
     async def serve(self, lines: AsyncIterable[str]) -> None:
-        """Serve until `lines` end. Running requests may then finish for `STOP_GRACE` seconds."""
+        """Serve until `lines` ends. Running requests may then continue for `STOP_GRACE` seconds."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._write)
             async with self._sender, trio.open_nursery() as calls:
@@ -77,7 +80,7 @@ class Bridge:
             calls.start_soon(self._answer, message, scope)
 
     async def _answer(self, request: Request, scope: trio.CancelScope) -> None:
-        """Answer one request unless the client cancels it. Answer with an error when the session ends."""
+        """Answer one request unless the client cancels it. If the session ends first, send an error."""
         settled = False
         try:
             with scope:
@@ -115,7 +118,7 @@ class Bridge:
             )
 
     async def _try_owner(self, request: Request, attempt: int) -> bool:
-        """Forward a request to the current owner. Return False if the request should be retried."""
+        """Forward a request to the current owner. Return False if the request should be sent again."""
         link = await self._trail.link()
         try:
             answer = await link.send(request, messages.headers_of(request, self._version), self._sender.send)
@@ -150,10 +153,10 @@ def _lost_line(request: Request, reason: str) -> bytes:
 
 
 async def serve_bridge(trail: OwnerTrail, shutdown: trio.Event) -> None:
-    """Bridge the client on stdin and stdout until it leaves, `shutdown` is set, or the trail ends.
+    """Serve the client on stdin and stdout until it leaves, `shutdown` is set, or the trail ends.
 
-    A server that runs in this process by then stops in order. If an exception ended the trail, raise it after
-    every request was answered with an error.
+    A server that this process hosts is then stopped gracefully. If an exception has ended the trail, it is
+    raised after every request has been answered with an error.
     """
     failures: list[Exception] = []
     with claim_standard_streams() as (wire_in, wire_out):
@@ -175,11 +178,14 @@ async def _follow(trail: OwnerTrail, shutdown: trio.Event, failures: list[Except
         await trail.follow()
     except Exception as failure:  # noqa: BLE001 - the client is answered first, then it is raised
         failures.append(failure)
-        trail.abandon("This server cannot take over as owner; its stderr has the reason. Start it again.")
+        trail.abandon("This server cannot take over as owner. The reason is in its stderr. Start it again.")
         shutdown.set()
 
 
 async def _give_up_after(shutdown: trio.Event, scope: trio.CancelScope) -> None:
-    """Cancel `scope` some time after `shutdown`, so that a client that never reads cannot delay the exit."""
+    """Cancel `scope` some time after `shutdown` is set.
+
+    A client that never reads therefore cannot delay the exit.
+    """
     await shutdown.wait()
     scope.deadline = trio.current_time() + STOP_GRACE + 3 * STOP_FLUSH

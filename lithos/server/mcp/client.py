@@ -1,4 +1,7 @@
-"""Client of a running owner for commands on the same machine: tool calls over `/mcp`, and `/health`."""
+"""Client for commands on the same machine.
+
+It sends tool calls to the `/mcp` of a running owner and reads `/health`.
+"""
 
 from __future__ import annotations
 
@@ -17,23 +20,26 @@ TIMEOUT = 60.0
 
 
 class OwnerUnreachable(Exception):
-    """The owner does not answer like a Lithos server; the message says what to try."""
+    """The answer of the owner is not that of a Lithos server, or there is no answer.
+
+    The message says what to try.
+    """
 
 
 class OwnerRefuses(Exception):
-    """The owner refuses this token or address; the message says what to do."""
+    """The owner refuses this token or address. The message says what to do."""
 
 
 @frozen
 class OwnerClient:
-    """Client of the server at `url`. Each call opens one connection, in a worker thread."""
+    """Client of the server at `url`. Each call opens a connection in a worker thread."""
 
     url: str
     _token: str | None = field(repr=False)
     _timeout: float = TIMEOUT
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the structured answer of a tool. Raises `OwnerUnreachable`."""
+        """Call a tool and return its structured answer. Raises `OwnerUnreachable`."""
         message = {
             "jsonrpc": "2.0",
             "id": 1,
@@ -58,7 +64,9 @@ class OwnerClient:
         return _accepted(await self._request("GET", f"/audit?{urlencode(query)}", None))
 
     async def reconcile(self, scope: str) -> list[dict[str, Any]] | None:
-        """Return the findings of a dry run of `reconcile`, by scope, or None if the server has no such call.
+        """Return the findings of a `reconcile` dry run for one scope.
+
+        The result is None if the server has no `/reconcile`.
 
         Raises `OwnerUnreachable`.
         """
@@ -66,7 +74,7 @@ class OwnerClient:
         return None if answer.get("error") == "not_found" else list(_accepted(answer)["results"])
 
     async def import_step(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the answer to one import step, with `error` and `message`. Raises `OwnerUnreachable`."""
+        """Send one import step and return the answer. Raises `OwnerUnreachable`."""
         body = json.dumps(given, ensure_ascii=False)
         return await self._request("POST", "/import", body)
 
@@ -91,7 +99,7 @@ class OwnerClient:
         return answer
 
     def _fetch(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
-        """Return status and body of an answer. Blocks."""
+        """Send a request and return the status and body of the response. Blocks."""
         parts = urlsplit(self.url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=self._timeout)
         headers = {
@@ -102,7 +110,7 @@ class OwnerClient:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
-            # When a process serves several vaults, each vault has its own path.
+            # If a process serves several vaults, each vault has its own path.
             connection.request(
                 method, parts.path.rstrip("/") + path, None if body is None else body.encode(), headers
             )
@@ -110,8 +118,8 @@ class OwnerClient:
             content = response.read()
         except (OSError, http.client.HTTPException) as failure:
             raise OwnerUnreachable(
-                f"The server at {self.url} owns the data directory but does not answer: {failure}. "
-                "Check that it runs; restart it if it hangs."
+                f"The server at {self.url} owns the data directory but does not answer: "
+                f"{failure}. Check that it is running, and restart it if it hangs."
             ) from failure
         finally:
             connection.close()
@@ -123,7 +131,7 @@ class OwnerClient:
 
 
 def _accepted(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer that is not a refusal. Raises `OwnerUnreachable`."""
+    """Return the answer, or raise `OwnerUnreachable` if it is a refusal."""
     if "error" in answer:
         raise OwnerUnreachable(f"The server refused: {answer.get('message', answer['error'])}")
     return answer

@@ -1,12 +1,13 @@
-"""HTTP client of the bridge: keep-alive connections to one owner's `/mcp`, and failover.
+"""HTTP client of the bridge, with keep-alive connections to the owner's `/mcp` and with failover.
 
-Failures have three classes: never sent, perhaps processed, refused. An owner that has not responded for
-`PATIENCE` seconds gets a health check (ping). Without a reply within `PING_PATIENCE` seconds, every call that
-has waited as long fails. A stopped process therefore cannot hang its clients.
+There are three classes of failures: the request was never sent, it was perhaps processed, or it was refused.
+If the owner does not respond for `PATIENCE` seconds, the bridge sends a ping. If the ping is not answered
+within `PING_PATIENCE` seconds, every call fails that has waited for `PATIENCE` seconds. A process that hangs
+therefore cannot block its clients.
 
-`OwnerTrail` finds the owner of the data directory, or takes over. The lock file has the owner's address; it
-is polled every `POLL` seconds and whenever a call fails. If there is no owner for `TAKE_OVER_AFTER` seconds,
-the first bridge that acquires the lock replaces it.
+`OwnerTrail` finds the owner of the data directory, or takes over as owner. The address of the owner is in the
+lock file, which is read every `POLL` seconds and after a failed call. If there has been no owner for
+`TAKE_OVER_AFTER` seconds, the first bridge that gets the lock becomes the owner.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ trail_log = get_logger("lithos.front.bridge_trail")
 
 POLL: Final = 0.5
 TAKE_OVER_AFTER: Final = 5.0
-#: Seconds that a request waits for an owner: the old owner must stop, and the new one may start with many
-#: notes.
+#: Seconds that a request waits for an owner. In this time the old owner stops and the new owner starts,
+#: perhaps with many notes.
 OWNER_WAIT: Final = 60.0
 
 
 class NoOwner(Exception):
-    """No server runs on the data directory; the message says what to do."""
+    """No server uses the data directory. The message says what to do."""
 
 
 @frozen
 class Sighting:
-    """The owner as read from the lock file. A starting owner has no address yet."""
+    """Owner according to the lock file. An owner that is starting has no address yet."""
 
     is_owned: bool
     record: OwnerRecord | None = None
@@ -50,8 +51,8 @@ class Sighting:
 class OwnerTrail:
     """Tracker of the current owner and of the link to it.
 
-    `look` reads the lock. `connect` creates a link. `take` gets the lock or raises `AlreadyOwned`. `host`
-    serves the data directory in this process with that lock until the event is set.
+    `look` reads the lock file. `connect` creates a link. `take` gets the lock or raises `AlreadyOwned`.
+    `host` serves the data directory in this process with that lock until its event is set.
     """
 
     _look: Callable[[], Sighting]
@@ -66,36 +67,40 @@ class OwnerTrail:
     _lost_for_good: str | None = None
 
     async def link(self) -> OwnerLink:
-        """Wait for a link to a present owner. Raises `NoOwner` after `OWNER_WAIT` seconds."""
+        """Return a link to the current owner, and wait for it if necessary.
+
+        Raises `NoOwner` after `OWNER_WAIT` seconds.
+        """
         with trio.move_on_after(OWNER_WAIT):
             while self._lost_for_good is None:
                 link = self._link
-                # Another process may answer at the address of a killed owner, and must not get the request.
+                # After an owner was killed, another process may use its address. It must not get the request.
                 if link is not None and self._look() == Sighting(True, link.record):
                     return link
                 self.doubt()
                 await self._found.wait()
         raise NoOwner(
             self._lost_for_good
-            or f"No Lithos server answered for {OWNER_WAIT:.0f} s (it may be starting). Retry in a moment."
+            or f"No Lithos server answered for {OWNER_WAIT:.0f} s. It may still be starting. "
+            "Retry in a moment."
         )
 
     def doubt(self) -> None:
-        """Poll the lock again soon, because the owner did not respond as expected."""
+        """Read the lock file again soon, because the owner did not respond as expected."""
         self._doubted.set()
 
     def abandon(self, reason: str) -> None:
-        """Fail all waiting calls, because this data directory will get no owner."""
+        """Make all waiting calls fail, because this data directory will have no owner."""
         self._lost_for_good = reason
         self._found.set()
 
     def close(self) -> None:
-        """Let `follow` end, and with it the server in this process."""
+        """End `follow`, and with it the server in this process."""
         self._closed.set()
         self.doubt()
 
     async def follow(self) -> None:
-        """Track owners and take over if no owner is left, until `close`.
+        """Track the owners until `close` is called. Take over if there is no owner.
 
         Raises `OwnerRefuses` or the error of `host`.
         """
@@ -128,9 +133,10 @@ class OwnerTrail:
         trail_log.info("owner gone", pid=record.pid)
 
     async def _wait_for_next(self, nursery: trio.Nursery) -> None:
-        """Wait for another owner, and take over if no owner appears for `TAKE_OVER_AFTER` seconds.
+        """Wait for another owner. If no owner appears for `TAKE_OVER_AFTER` seconds, take over.
 
-        A process that held the lock without serving, such as a query, has no successor to wait for.
+        If the lock belonged to a process that does not serve, such as a query, no other owner is expected and
+        there is no wait.
         """
         until = trio.current_time() + (TAKE_OVER_AFTER if self._has_followed else 0)
         while not self._closed.is_set() and not self._look().is_owned:
@@ -140,7 +146,7 @@ class OwnerTrail:
             try:
                 lock = await self._take()
             except VaultOwned:
-                raise  # owned by another data directory: there is no owner to bridge to
+                raise  # the owner uses another data directory, so there is no owner to connect to
             except AlreadyOwned:
                 await self._pause()
                 return
@@ -160,14 +166,14 @@ log = get_logger("lithos.front.bridge_link")
 PATIENCE: Final = 10.0
 PING_PATIENCE: Final = 10.0
 CONNECT_PATIENCE: Final = 5.0
-#: Seconds from the answer in an event stream to the end of that stream.
+#: Maximum seconds between the response in an event stream and the end of the stream.
 STREAM_END: Final = 5.0
-#: Seconds after which a call ends even if its owner is alive.
+#: Seconds after which a call ends, even if the owner is alive.
 CALL_LIMIT: Final = 600.0
-#: Maximum number of concurrent calls to the owner; further calls wait in a queue.
+#: Maximum number of concurrent calls to the owner. Further calls wait in a queue.
 CONNECTIONS: Final = 32
-#: Seconds until an idle connection is closed, before the owner closes it: a closing connection must not be
-#: used.
+#: Seconds after which an idle connection is closed. The owner closes it later, and a connection that is
+#: closing must not be used.
 IDLE: Final = 30.0
 _PING: Final = b'{"jsonrpc":"2.0","id":"bridge","method":"ping"}'
 _ENDED: Final = "the server ended before it answered"
@@ -176,21 +182,21 @@ Deliver = Callable[[bytes], Awaitable[None]]
 
 
 class NeverSent(Exception):
-    """The owner was not reached; the request is safe to retry."""
+    """The owner could not be reached. The request can be sent again safely."""
 
 
 class AnswerLost(Exception):
-    """The owner may have processed the request, but its response was lost; the message says why."""
+    """The response was lost, but the owner may have processed the request. The message says why."""
 
 
 class OwnerHangs(AnswerLost):
-    """The owner's process lives but fails the health check, so a retry would only wait again."""
+    """The owner's process exists but does not answer a ping. Another attempt would only wait again."""
 
 
 class OwnerLink(trio.abc.AsyncResource):
-    """Client of the server in `record`; `token` is used if the record has no token.
+    """Client of the server in `record`. If the record has no token, `token` is used.
 
-    Leaving its `async with` closes the link and ends running requests with `AnswerLost`.
+    The end of its `async with` block closes the link. Running requests then end with `AnswerLost`.
     """
 
     def __init__(
@@ -225,11 +231,13 @@ class OwnerLink(trio.abc.AsyncResource):
         await self._client.aclose()
 
     async def send(self, request: Request, headers: Mapping[str, str], deliver: Deliver) -> dict[str, Any]:
-        """Forward a request and deliver the reply messages as lines. The response itself comes last.
+        """Forward a request and pass the messages of the reply to `deliver`, as lines.
 
-        Returns the response. Raises `NeverSent` or `AnswerLost`.
+        The response comes last.
+
+        Return the response. Raises `NeverSent` or `AnswerLost`.
         """
-        if request.is_lasting:  # a lasting request does not take a place in the queue
+        if request.is_lasting:  # a request that opens a stream does not use one of the slots
             return await self._exchange(request, headers, deliver)
         async with self._slots:
             if self._is_gone:
@@ -237,7 +245,7 @@ class OwnerLink(trio.abc.AsyncResource):
             return await self._exchange(request, headers, deliver)
 
     async def check(self) -> None:
-        """Check the owner's health when calls wait long, or before its first response.
+        """Ping the owner if calls have waited long, or if it has never responded.
 
         Raises `OwnerRefuses` if the owner requires another token.
         """
@@ -254,7 +262,7 @@ class OwnerLink(trio.abc.AsyncResource):
                 scope.cancel()
 
     def give_up(self) -> None:
-        """Fail every running call, because the owner has gone."""
+        """Make all running calls fail, because the owner is gone."""
         self._is_gone = True
         for scope in tuple(self._waiting):
             scope.cancel()
@@ -276,7 +284,7 @@ class OwnerLink(trio.abc.AsyncResource):
         if status == 401:
             return (
                 f"{owner} refuses the token of this process. Set LITHOS_AUTH_TOKEN "
-                "(server.auth_token) to the token that the server was started with."
+                "(server.auth_token) to the token with which the server was started."
             )
         return (
             f"{owner} does not accept this host name. Add the host name to "
@@ -306,7 +314,7 @@ class OwnerLink(trio.abc.AsyncResource):
         scope.deadline = trio.current_time() + CALL_LIMIT
         async with self._client.stream("POST", "/mcp", content=request.body, headers=headers) as response:
             if response.headers.get("content-type", "").startswith("text/event-stream"):
-                # A stream may be silent for any time.
+                # A stream may be silent for any length of time.
                 self._waiting[scope] = scope.deadline = math.inf
                 return await self._follow(scope, response, request, deliver)
             answer, line = self._translate(request, response.status_code, await response.aread())
@@ -318,7 +326,7 @@ class OwnerLink(trio.abc.AsyncResource):
     async def _follow(
         self, scope: trio.CancelScope, response: httpx2.Response, request: Request, deliver: Deliver
     ) -> dict[str, Any]:
-        """Deliver the messages of an SSE response stream, which ends after the response."""
+        """Pass on the messages of an SSE response stream. The stream ends after the response."""
         answer: dict[str, Any] | None = None
         async for data in _events(response.aiter_lines()):
             message = read_answer(data.encode())
@@ -333,7 +341,10 @@ class OwnerLink(trio.abc.AsyncResource):
         return answer
 
     def _translate(self, request: Request, status: int, content: bytes) -> tuple[dict[str, Any], bytes]:
-        """Return the owner's response and its line. An invalid body becomes an error response."""
+        """Return the owner's response, and the response as a line.
+
+        An invalid body becomes an error response.
+        """
         answer = read_answer(content)
         if answer is not None and "method" not in answer:
             if answer.get("id") == request.id:
@@ -359,7 +370,7 @@ async def _events(lines: AsyncIterator[str]) -> AsyncIterator[str]:
 
 
 def _told_by(status: int, content: bytes) -> str:
-    """Return the error message in the owner's response, or a message about the status."""
+    """Return the error message in the owner's response. Without an error message, describe the status."""
     try:
         message = json.loads(content)["message"]
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""MCP over HTTP: `/mcp` (streamable HTTP, stateless) and `/sse` with `/messages/`, as plain ASGI."""
+"""MCP over HTTP as plain ASGI: `/mcp` (streamable HTTP, stateless), and `/sse` with `/messages/`."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ if TYPE_CHECKING:
 MCP_PATH: Final = "/mcp"
 SSE_PATH: Final = "/sse"
 MESSAGES_PATH: Final = "/messages/"
-#: JSON-RPC error code.
+#: JSON-RPC error code for an invalid request.
 INVALID_REQUEST: Final = -32600
 _OWN_CALL: Final = OWN_CALL.encode()
-#: The usual Accept header of clients, as the protocol shows it.
+#: The Accept header that most clients send. The protocol specification shows it.
 _USUAL_ACCEPT: Final = b"application/json, text/event-stream"
 _SERVED: Final = frozenset((b"application/json", b"application/*", b"text/event-stream", b"text/*", b"*/*"))
-#: A quality of 0: the client does not want the media type.
+#: Quality value 0. With it, a client rejects a media type.
 _NOTHING: Final = re.compile(rb"\s*q\s*=\s*0(?:\.0*)?\s*")
 
 
 class McpEndpoints:
-    """MCP paths of one server. `shutdown` ends the SSE sessions once their calls are answered.
+    """MCP endpoints of one server. After `shutdown` is set, SSE sessions end when their calls are answered.
 
-    Plain tool calls are answered at once. Everything else sets `wanted` and waits for the SDK (`run`).
+    Plain tool calls are answered at once. All other requests set `wanted` and wait until `run` has loaded the
+    SDK.
     """
 
     def __init__(
@@ -69,7 +70,10 @@ class McpEndpoints:
         }
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Load the SDK (`started`), then hold its request tasks, which are cancelled together with `run`."""
+        """Load the SDK and report `started`, then run its request tasks.
+
+        They are cancelled together with `run`.
+        """
         sdk = await self._sdk.make()
         async with sdk.running():
             self._sdk.give(sdk)
@@ -116,7 +120,10 @@ class McpEndpoints:
         await sdk.keep_session(scope, receive, send, self._shutdown, ended_of(scope))
 
     async def _post_message(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Dispatch a message to its SSE session. The SDK would log an unreadable message with a traceback."""
+        """Pass a message on to its SSE session.
+
+        An unreadable message is refused here, because the SDK would log it with a traceback.
+        """
         sdk = await self._sdk.get()
         if not sdk.may_post(scope):
             message = "Forbidden: this session was opened with another token"
@@ -141,7 +148,7 @@ def _redirect_to(path: str) -> AsgiApp:
 
 
 def _fields_of(scope: Scope) -> dict[bytes, bytes]:
-    """Return the header fields; a field that is given twice is empty."""
+    """Return the header fields of a request. A field that is sent twice has an empty value."""
     fields: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         fields[name] = b"" if name in fields else value
@@ -149,10 +156,11 @@ def _fields_of(scope: Scope) -> dict[bytes, bytes]:
 
 
 def _is_accepted(lines: Iterable[bytes]) -> bool:
-    """Return whether a client accepts a JSON answer.
+    """Return whether a client accepts a JSON response.
 
-    A client accepts JSON if it lists JSON or streams, or if it sends no Accept (RFC 9110). The answer is
-    always `application/json`, although the protocol requires clients to list both types.
+    A client accepts JSON if its Accept header lists JSON or event streams, or if it sends no Accept header
+    (RFC 9110). The response is always `application/json`, although the protocol requires clients to list both
+    types.
     """
     asked = [kind.split(b";") for line in lines for kind in line.lower().split(b",") if kind.strip()]
     taken = {kind.strip() for kind, *rest in asked if not any(map(_NOTHING.fullmatch, rest))}
@@ -160,7 +168,7 @@ def _is_accepted(lines: Iterable[bytes]) -> bool:
 
 
 def _accepting(scope: Scope) -> Scope:
-    """Return the request with the `Accept` field that the SDK demands."""
+    """Return the request with the `Accept` header that the SDK requires."""
     others = [field for field in scope["headers"] if field[0] != b"accept"]
     return {**scope, "headers": [*others, (b"accept", _USUAL_ACCEPT)]}
 

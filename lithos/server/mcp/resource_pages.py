@@ -1,10 +1,11 @@
-"""MCP resources: reading by URI, the paginated list, change notifications (docs/spec/mcp.md §4).
+"""MCP resources: reading by URI, paginated list and change notifications (docs/spec/mcp.md §4).
 
-The package that owns a kind of resources, such as notes, provides a `ResourceKind`, which finds, lists and
-reads them.
+The package that owns a kind of resource, such as notes, provides a `ResourceKind`. It finds, lists and reads
+these resources.
 
-A follower queues no events but keeps the set of URIs with a pending notification. Changes of one resource
-coalesce, and the last change is always sent. A slow client therefore never loses a change to a full queue.
+A follower has no queue of events. It stores the set of URIs with a pending notification, so several changes
+of one resource become one notification, and the last change is always sent. A slow client therefore never
+loses a change because a queue is full.
 """
 
 from __future__ import annotations
@@ -33,41 +34,42 @@ from lithos.server.tools.resource_uris import (
     read_address,
 )
 
-#: Seconds between two notifications about the same resource.
+#: Minimum number of seconds between two notifications about the same resource.
 QUIET: Final = 1.0
-#: Limits on the state kept for one client. Clients that need more use `/events`.
+#: Limits on the stored state of one client. Clients that need more use `/events`.
 MOST_URIS: Final = 1_000
 LONGEST_URI: Final = 2_000
 
 
 class TooMuchFollowed(Exception):
-    """The client follows the maximum number of resources, or the URI is too long.
+    """The client already follows the maximum number of resources, or the URI is too long.
 
-    The message names both limits.
+    The message contains both limits.
     """
 
 
 class ChangesEnded(Exception):
-    """The server stops and reports no further changes."""
+    """The server is stopping and reports no further changes."""
 
 
 class Follower:
-    """Subscriptions of one client. One task awaits `next_change` while other tasks may subscribe."""
+    """Subscriptions of one client. One task waits in `next_change` while other tasks may subscribe."""
 
     def __init__(self) -> None:
-        #: Whether changes of the list of resources are reported.
+        #: Whether changes of the resource list are reported.
         self.wants_list = False
-        #: The URI spellings by which the client follows each resource.
+        #: URIs by which the client follows each resource, in the client's own spelling.
         self._followed: dict[str, dict[str, None]] = {}
         self._count = 0
-        #: When each pending change may be reported, and when each was last reported. `None` is the list.
+        #: Time when each pending change may be reported, and time when each change was last reported. `None`
+        #: is the resource list.
         self._due: dict[str | None, float] = {}
         self._told: dict[str | None, float] = {}
         self._woken = trio.Event()
         self._has_ended = False
 
     def follow(self, uri: str, address: ResourceAddress) -> None:
-        """Subscribe to a resource; notifications use the client's own `uri`. Raises `TooMuchFollowed`."""
+        """Subscribe to a resource. Notifications contain the client's own `uri`. Raises `TooMuchFollowed`."""
         spellings = self._followed.get(address.uri, {})
         if uri in spellings:
             return
@@ -80,7 +82,7 @@ class Follower:
         self._count += 1
 
     def unfollow(self, uri: str, address: ResourceAddress) -> None:
-        """Unsubscribe from a resource; idempotent."""
+        """Unsubscribe from a resource. Does nothing if the client does not follow it."""
         spellings = self._followed.get(address.uri, {})
         if uri in spellings:
             del spellings[uri]
@@ -91,7 +93,7 @@ class Follower:
             self._followed.pop(address.uri, None)
 
     def see(self, changed: Sequence[str], *, of_list: bool) -> None:
-        """Mark changed resources as pending notifications; `changed` are URIs as Lithos lists them."""
+        """Record changes that must be reported. `changed` contains URIs in the spelling of Lithos."""
         for listed in changed:
             for uri in self._followed.get(listed, ()):
                 self._mark(uri)
@@ -99,14 +101,14 @@ class Follower:
             self._mark(None)
 
     def end(self) -> None:
-        """End the subscription."""
+        """End the subscriptions of this client."""
         self._has_ended = True
         self._wake()
 
     async def next_change(self) -> str | None:
-        """Return the URI of a changed resource, or None for the list of resources.
+        """Return the URI of a changed resource. The result is None if the resource list has changed.
 
-        Waits for a pending notification; returns at most one a second per resource. Raises `ChangesEnded`.
+        Waits for a pending notification. Returns at most one per second and resource. Raises `ChangesEnded`.
         """
         while True:
             await trio.lowlevel.checkpoint()
@@ -133,13 +135,13 @@ class Follower:
 
 
 class Watched(Protocol):
-    """Source of events that passes every event on to its watchers."""
+    """Source of events that can be watched. It passes every event on to its watchers."""
 
     def watch(self, watcher: ResourceChanges, /) -> None: ...
 
 
 class ResourceChanges:
-    """Fan-out of events to the followers of all clients, which never slows the publisher down."""
+    """Distribution of events to the followers of all clients. It never slows down the publisher."""
 
     def __init__(self, broadcaster: Watched) -> None:
         self._followers: set[Follower] = set()
@@ -153,7 +155,7 @@ class ResourceChanges:
 
     @contextmanager
     def followed(self) -> Iterator[Follower]:
-        """Yield a follower for the block, at first without subscriptions."""
+        """Yield a new follower for the block. It has no subscriptions yet."""
         follower = Follower()
         if self._has_ended:
             follower.end()
@@ -172,7 +174,7 @@ class ResourceChanges:
                 follower.see(changed, of_list=of_list)
 
     def end(self) -> None:
-        """End all followers, current and future."""
+        """End all followers. Later followers end immediately."""
         self._has_ended = True
         for follower in self._followers:
             follower.end()
@@ -185,12 +187,12 @@ CURSOR_HELP: Final = "The cursor is not from this server. List again without a c
 MARKDOWN: Final = "text/markdown"
 JSON: Final = "application/json"
 
-#: Position of a resource in its list: by creation time, then by id.
+#: Position of a resource in its list. It consists of the creation time and the id.
 ListPosition: TypeAlias = tuple[datetime, str]
 
 
 class UnknownResource(Exception):
-    """No resource can be read at the URI; the message says why and what to do."""
+    """No resource can be read at the URI. The message says why and what to do."""
 
 
 class BadCursor(Exception):
@@ -199,7 +201,7 @@ class BadCursor(Exception):
 
 @frozen
 class Content:
-    """Content of a resource: the bytes of a file, or an object for JSON."""
+    """Content of a resource: the bytes of a file, or an object to encode as JSON."""
 
     mime_type: str
     body: bytes | Mapping[str, Any]
@@ -207,9 +209,9 @@ class Content:
 
 @frozen
 class ListedResource:
-    """A listed resource; `told` holds its fields for clients, without the URI.
+    """Entry of the resource list. `told` contains the fields that clients get, except the URI.
 
-    `place` is None for a resource that is the only one of its kind.
+    `place` is None if the resource is the only resource of its kind.
     """
 
     address: ResourceAddress
@@ -219,48 +221,53 @@ class ListedResource:
 
 @frozen
 class ResourcePage:
-    """One page of resources, and the cursor of the next page, if any."""
+    """One page of the resource list. `cursor` leads to the next page, or is None."""
 
     resources: tuple[ListedResource, ...]
     cursor: str | None
 
 
 class ResourceKind(Protocol):
-    """One kind of resources, which its owning package finds, lists and reads."""
+    """Interface for one kind of resource. The package that owns the resources implements it."""
 
     @property
     def kind(self) -> str:
-        """Return the name of this kind in resource addresses."""
+        """Return the name of this kind, as used in resource addresses."""
 
     @property
     def template(self) -> Mapping[str, str] | None:
-        """Return how clients form a URI from an id, or None if the kind has only one resource."""
+        """Return a URI template with a placeholder for the id.
+
+        The result is None if there is only one resource of this kind.
+        """
 
     async def find(self, id: str) -> None:
-        """Check that the resource exists. Raises `UnknownResource` otherwise."""
+        """Check that a resource exists. Raises `UnknownResource`."""
 
     async def read(self, id: str, agent: str) -> Content:
-        """Return a resource's content for `agent`. Raises `UnknownResource`."""
+        """Return the content of a resource for `agent`. Raises `UnknownResource`."""
 
     async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
-        """Return at most `count` resources older than `after`, newest first."""
+        """Return at most `count` resources that come after `after` in the list, newest first."""
 
 
 class Resources:
-    """Reader and list of resources; the only side effect is the access log."""
+    """Reader for the resources and their list. The only side effect of a read is an access log entry."""
 
     def __init__(self, kinds: Sequence[ResourceKind]) -> None:
-        """Create the reader; the list shows the `kinds` in this order."""
+        """Create the reader. The list has the order of `kinds`."""
         self.kinds = {each.kind: each for each in kinds}
 
     async def find(self, uri: str) -> ResourceAddress:
-        """Resolve a URI to an existing resource. Raises `UnknownResource`."""
+        """Return the address of an existing resource. Raises `UnknownResource`."""
         address, kind = self._meant(uri)
         await kind.find(address.id)
         return address
 
     async def read(self, uri: str, agent: str | None = None) -> Content:
-        """Return the content of a resource; the access log records reads of notes, with `agent` if known.
+        """Return the content of a resource.
+
+        The access log records reads of notes, with `agent` if it is known.
 
         Raises `UnknownResource`.
         """
@@ -268,10 +275,11 @@ class Resources:
         return await kind.read(address.id, agent or UNKNOWN_AGENT)
 
     async def page(self, cursor: str | None) -> ResourcePage:
-        """Return one page of 100: the tags, then notes newest first, then open tasks newest first.
+        """Return one page of 100 resources: the tags, then the newest notes, then the newest open tasks.
 
-        Keyset pagination: a page starts after the last resource of the previous page. Additions and removals
-        in the meantime therefore list no resource twice. Notes are listed once all notes are known.
+        A page begins after the last resource of the previous page (keyset pagination). No resource is
+        therefore listed twice, even if others are added or removed in between. Notes are listed only after
+        all notes are known.
 
         Raises `BadCursor`.
         """
@@ -309,7 +317,7 @@ class Resources:
 async def find_newest(
     items: Sequence[T], place: Callable[[T], ListPosition], after: ListPosition | None, count: int
 ) -> list[T]:
-    """Return the newest items with a sort key before `after`, yielding to the event loop in between."""
+    """Return the newest `count` items whose sort key is less than `after`. Other tasks may run in between."""
     newest: list[T] = []
     async for some in slices(items):
         older = (item for item in some if after is None or place(item) < after)
@@ -326,7 +334,7 @@ def _write_cursor(last: ListedResource) -> str:
 
 @frozen
 class Library:
-    """Resources and their change notifications."""
+    """Resources of a server, and notifications about their changes."""
 
     resources: Resources
     changes: ResourceChanges

@@ -1,9 +1,9 @@
-"""MCP handlers of resources, prompts and subscriptions, for both generations of the protocol.
+"""MCP handlers for resources, prompts and subscriptions. They support both generations of the protocol.
 
-Sessions with an `initialize` handshake (stdio, SSE) subscribe to single URIs and also get notifications of
-list changes. The lifespan of the SDK's server is the session, so subscriptions end with it. From 2026-07-28
-on, one `subscriptions/listen` request carries all subscriptions, and its response is a stream on any
-transport.
+In sessions with an `initialize` handshake (stdio, SSE), clients subscribe to single URIs and also get
+notifications about list changes. A subscription ends with its session, because the lifespan of the SDK's
+server is the session. From version 2026-07-28, one `subscriptions/listen` request contains all subscriptions.
+Its response is a stream on every transport.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from lithos.server.mcp.resource_pages import (
 from lithos.server.mcp.tool_calls import join_slices
 from lithos.server.tools.resource_uris import PROMPTS, BadPrompt, read_address, render_prompt
 
-#: Maximum number of `subscriptions/listen` streams of all clients of one endpoint.
+#: Maximum number of `subscriptions/listen` streams of all clients together, per endpoint.
 MOST_LISTENERS: Final = 256
 
 Context = ServerRequestContext[Any, Any]
@@ -50,14 +50,14 @@ Lifespan = Callable[[Server[Any]], AbstractAsyncContextManager["Notices | None"]
 
 @define(eq=False)
 class Notices:
-    """Subscriptions of one session, and the task that sends its notifications."""
+    """Subscriptions of one session, with the task that sends the notifications."""
 
     follower: Follower
     _nursery: trio.Nursery
     _has_begun: bool = False
 
     def begin(self, session: ServerSession) -> None:
-        """Start sending notifications to this session; idempotent."""
+        """Start to send notifications to this session. Further calls do nothing."""
         if not self._has_begun:
             self._has_begun = True
             self._nursery.start_soon(self._tell, session)
@@ -75,7 +75,7 @@ class Notices:
 
 
 def notices_of(changes: ResourceChanges | None) -> Lifespan:
-    """Return a session lifespan with change notifications, or without them if `changes` is None."""
+    """Return a session lifespan that sends change notifications. If `changes` is None, it sends none."""
 
     @asynccontextmanager
     async def lifespan(server: Server[Any]) -> AsyncIterator[Notices | None]:
@@ -91,7 +91,7 @@ def notices_of(changes: ResourceChanges | None) -> Lifespan:
 
 
 def add_subscriptions(server: Server[Any], resources: Resources) -> None:
-    """Register the subscribe handlers with a server, whose lifespan must be that of `notices_of`."""
+    """Register the subscription handlers with a server. Its lifespan must come from `notices_of`."""
 
     async def begin(ctx: Context, params: types.NotificationParams) -> None:
         notices: Notices = ctx.lifespan_context
@@ -123,10 +123,10 @@ def add_subscriptions(server: Server[Any], resources: Resources) -> None:
 
 @define(eq=False)
 class SubscriptionStream:
-    """Handler of `subscriptions/listen`: each call is one stream of change notifications.
+    """Handler for `subscriptions/listen`. Each call is one stream of change notifications.
 
-    Either side can end the stream. `ended_of` returns a request's event, which is set once its token is no
-    longer valid.
+    Either side can end a stream. `ended_of` returns an event that is set when the token of the request
+    becomes invalid.
     """
 
     _changes: ResourceChanges
@@ -136,10 +136,13 @@ class SubscriptionStream:
     async def __call__(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Acknowledge the subscriptions and send notifications, until the server stops or the token ends."""
+        """Confirm the subscriptions, then send notifications.
+
+        The stream ends when the server stops or the token becomes invalid.
+        """
         if self._open >= MOST_LISTENERS:
             raise MCPError(
-                types.INTERNAL_ERROR, "Too many clients listen already. Read the events at /events."
+                types.INTERNAL_ERROR, "Too many clients are listening already. Read the events at /events."
             )
         self._open += 1
         try:
@@ -174,11 +177,11 @@ class SubscriptionStream:
 
 
 async def _next_change(follower: Follower, ended: trio.Event) -> str | None:
-    """Return the follower's next change. Raises `ChangesEnded`, also once `ended` is set."""
+    """Return the next change for a follower. Raises `ChangesEnded`, also when `ended` is set."""
     changed: list[str | None] = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(cancel_when, ended, nursery.cancel_scope)
-        with suppress(ChangesEnded):  # raised again below, where it is not part of an exception group
+        with suppress(ChangesEnded):  # raised again below, outside of any exception group
             changed.append(await follower.next_change())
         nursery.cancel_scope.cancel()
     if not changed:
@@ -187,9 +190,9 @@ async def _next_change(follower: Follower, ended: trio.Event) -> str | None:
 
 
 def _follow(wanted: types.SubscriptionFilter, follower: Follower) -> types.SubscriptionFilter:
-    """Subscribe to the changing lists and resources, and return which were accepted.
+    """Subscribe to the requested lists and resources. Return the accepted subscriptions.
 
-    Lists of tools and prompts are not accepted, because they never change.
+    Subscriptions to the lists of tools and prompts are not accepted, because these lists never change.
     """
     uris: list[str] = []
     for uri in wanted.resource_subscriptions or ():
@@ -224,7 +227,7 @@ async def _get_prompt(ctx: Context, params: types.GetPromptRequestParams) -> dic
     return {"description": prompt.description, "messages": [message], "resultType": "complete"}
 
 
-#: Error code of the handshake versions; 2026-07-28 retired it.
+#: Error code in the handshake versions of the protocol. Version 2026-07-28 no longer has it.
 RESOURCE_NOT_FOUND: Final = -32002
 
 
@@ -233,7 +236,7 @@ def add_resources(
 ) -> None:
     """Register the resource handlers with a server.
 
-    `agent_of` returns the agent that the token of a request is bound to.
+    `agent_of` returns the agent to which the token of a request is bound.
     """
 
     templates = [dict(each.template) for each in resources.kinds.values() if each.template is not None]
@@ -276,5 +279,5 @@ async def _wire_content(content: Content) -> dict[str, str]:
     try:
         return {"mimeType": content.mime_type, "text": content.body.decode("utf-8")}
     except UnicodeDecodeError:
-        # Another agent stored a different type in the meantime; the content is returned as it is.
+        # Another agent has stored a different media type in the meantime. The content is returned unchanged.
         return {"mimeType": content.mime_type, "blob": base64.b64encode(content.body).decode()}

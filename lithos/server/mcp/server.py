@@ -1,4 +1,4 @@
-"""MCP server: name, instructions, capabilities and tools, for every protocol version."""
+"""MCP server for every protocol version: its name, instructions, capabilities and tools."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ Context = ServerRequestContext[Any, Any]
 
 @frozen
 class Caller:
-    """Caller of a request; `ended` is set when the caller's token is no longer valid."""
+    """Caller of a request. `ended` is set when the caller's token becomes invalid."""
 
     principal: Principal = OWNER
     ended: trio.Event = field(factory=trio.Event)
 
 
 def owner_of(ctx: Context) -> Caller:
-    """Return the caller on stdio, which is the user of this process."""
+    """Return the caller on stdio. This is the user of the process."""
     return Caller()
 
 
@@ -72,10 +72,10 @@ def build_mcp_server(
     keeps_sessions: bool,
     caller_of: Callable[[Context], Caller] = owner_of,
 ) -> Server[Any]:
-    """Return the server that a transport drives.
+    """Return the SDK server for one transport.
 
-    `keeps_sessions` is true for stdio and SSE, where the server can send unsolicited notifications.
-    `caller_of` returns the sender of a request.
+    `keeps_sessions` is true for stdio and SSE, where the server can send notifications without a request.
+    `caller_of` returns the caller of a request.
     """
     changes = None if library is None else library.changes
     server: Server[Any] = Server(
@@ -89,11 +89,11 @@ def build_mcp_server(
             "resources/list": CHANGING,
             "resources/read": CHANGING,
         },
-        # No parameter is mirrored into a header, so no call needs its schema.
+        # No parameter is also sent as a header, so no call needs the schema of a tool.
         get_tool_input_schema=lambda name: None,
         lifespan=notices_of(changes if keeps_sessions else None),
     )
-    # Lithos does not report spans of single calls.
+    # Lithos does not report tracing spans for calls.
     server.middleware.clear()
     _add_tools(server, toolbox, caller_of)
     add_prompts(server)
@@ -116,7 +116,7 @@ def _add_tools(server: Server[Any], toolbox: SharedToolBox, caller_of: Callable[
         return {"tools": [_wire_tool(spec) for spec in listed], "resultType": "complete"}
 
     async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> dict[str, Any]:
-        # Progress is sent only to clients with a progress token, and never over `/mcp`.
+        # Progress is sent only if the client has sent a progress token, and never over `/mcp`.
         with progress_told(ctx.session.report_progress):
             acting = toolbox.acting_as(caller_of(ctx).principal)
             return await call_tool_box(acting, params.name, params.arguments or {})
@@ -126,7 +126,10 @@ def _add_tools(server: Server[Any], toolbox: SharedToolBox, caller_of: Callable[
 
 
 def _discover_honestly(server: Server[Any]) -> None:
-    """Advertise list changes only for lists that can change; the SDK does so for all lists or none."""
+    """Announce list changes only for lists that can change.
+
+    The SDK announces them for all lists or for no list.
+    """
     given = server.get_request_handler("server/discover")
     assert given is not None
     fixed = {

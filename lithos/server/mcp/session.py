@@ -1,11 +1,13 @@
-"""MCP sessions over a stream pair (stdio, SSE) with graceful shutdown; stdio server and HTTP transports.
+"""MCP sessions over a pair of streams (stdio, SSE), with graceful shutdown.
 
-The SDK cancels running calls when its read stream ends. `run_session` therefore tracks the running requests.
-It passes the end of input on only when all requests have responses, or after `STOP_GRACE` seconds. stdio runs
-on Trio without threads, so that a blocked read cannot delay the exit. While the server runs, file descriptor
-1 points at stderr and descriptor 0 reads as empty. Only protocol messages therefore reach the client,
-whatever a library prints. The HTTP transports (`SdkTransports`) serve SSE sessions and the requests to `/mcp`
-that are not plain tool calls.
+Also the stdio server and the HTTP transports.
+
+The SDK cancels running calls when its input stream ends. `run_session` therefore tracks the running requests.
+It reports the end of the input only when all requests are answered, or after `STOP_GRACE` seconds. stdio runs
+on Trio without threads, so that a blocked read cannot delay the exit. While the server is running, file
+descriptor 1 points to stderr and descriptor 0 is empty. If a library prints a text, it therefore cannot reach
+the client. The HTTP transports (`SdkTransports`) serve SSE sessions, and requests to `/mcp` that are not
+plain tool calls.
 """
 
 from __future__ import annotations
@@ -43,12 +45,12 @@ from lithos.server.mcp.resource_pages import Library
 from lithos.server.mcp.server import Caller, Context, build_mcp_server
 from lithos.server.mcp.stdio import Output, StdinMessages, claim_standard_streams
 
-#: The first event of an SSE session names the session.
+#: Session id in the first event of an SSE session.
 _SESSION: Final = re.compile(rb"session_id=([0-9a-f]{32})")
 
 
 class SdkTransports:
-    """Servers and transports of the SDK for one toolbox."""
+    """Servers and transports of the SDK for one set of tools."""
 
     def __init__(
         self,
@@ -69,7 +71,7 @@ class SdkTransports:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Hold the SDK's request tasks, which are cancelled on exit."""
+        """Run the request tasks of the SDK during the block. They are cancelled at its end."""
         # The SDK logs every request at INFO.
         logging.getLogger("mcp.server.streamable_http").setLevel(logging.WARNING)
         logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING)
@@ -83,7 +85,7 @@ class SdkTransports:
     async def keep_session(
         self, scope: Scope, receive: Receive, send: Send, shutdown: trio.Event, ended: trio.Event
     ) -> None:
-        """Serve an SSE session until its client leaves, or `shutdown` or `ended` is set."""
+        """Serve an SSE session. It ends when the client leaves, or when `shutdown` or `ended` is set."""
         session_id: str | None = None
 
         async def noting(message: Message) -> None:
@@ -101,24 +103,30 @@ class SdkTransports:
                 del self._openers[session_id]
 
     def may_post(self, scope: Scope) -> bool:
-        """Return whether the caller of a message opened its SSE session, or the session does not exist."""
+        """Return whether the caller of a message opened its SSE session.
+
+        True also if there is no such session.
+        """
         return all(opener.principal == scope[PRINCIPAL] for opener in self._openers_of(scope))
 
     def _openers_of(self, scope: Scope) -> list[Caller]:
-        """Return the callers that opened the sessions named in a message, normally one."""
+        """Return the callers that opened the sessions named in a message. There is normally one."""
         given = parse_qs(scope["query_string"].decode("latin-1")).get("session_id", [])
         found = (self._openers.get(_spelled(session_id)) for session_id in given)
         return [opener for opener in found if opener is not None]
 
     async def take_message(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Dispatch a posted message to its SSE session. Streams of the message end with the session."""
+        """Pass a posted message on to its SSE session.
+
+        Streams that the message opens end with the session.
+        """
         for opener in self._openers_of(scope):
             scope[ENDED] = opener.ended
         await self._sse.handle_post_message(scope, receive, send)
 
 
 def _spelled(session_id: str) -> str:
-    """Return a session's id as it was issued; the SDK accepts every spelling of a UUID."""
+    """Return a session id in the spelling of the server. The SDK accepts every spelling of a UUID."""
     try:
         return UUID(hex=session_id).hex
     except ValueError:
@@ -126,7 +134,7 @@ def _spelled(session_id: str) -> str:
 
 
 def caller_of(ctx: Context) -> Caller:
-    """Return the caller of the current request. Raises `RuntimeError` if no caller was admitted."""
+    """Return the caller of the current request. Raises `RuntimeError` if the request has no HTTP head."""
     if ctx.request is None:
         raise RuntimeError("a request over HTTP without its head")
     scope: Scope = ctx.request.scope
@@ -134,7 +142,7 @@ def caller_of(ctx: Context) -> Caller:
 
 
 Incoming = SessionMessage | Exception
-#: Seconds that running calls of a revoked token may still take.
+#: Seconds for which running calls of a revoked token may continue.
 REVOKED_GRACE: Final = 1.0
 
 
@@ -147,9 +155,9 @@ async def run_session(
     *,
     listens_after_end: bool,
 ) -> None:
-    """Serve one client until it leaves, or `shutdown` or `ended` is set; then close both streams.
+    """Serve one client until it leaves, or `shutdown` or `ended` is set. Then close both streams.
 
-    `listens_after_end` says whether a client that ended its input still reads the answers to its requests.
+    `listens_after_end` says whether a client still reads answers after it has ended its input.
     """
     unanswered = _Unanswered()
     incoming = _Reading(reader, unanswered, listens_after_end)
@@ -164,7 +172,7 @@ async def run_session(
 
 
 class _Unanswered:
-    """Unanswered requests; those that are `listening` to changes never end on their own."""
+    """Requests without an answer. Requests in `_listening` wait for changes and never end on their own."""
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
@@ -179,7 +187,7 @@ class _Unanswered:
         elif isinstance(message, JSONRPCResponse | JSONRPCError):
             self._forget(message.id)
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            # A cancelled request is never answered.
+            # A cancelled request gets no answer.
             self._forget((message.params or {}).get("requestId"))
 
     def _forget(self, request_id: object) -> None:
@@ -189,14 +197,14 @@ class _Unanswered:
         self._changed = trio.Event()
 
     async def wait_none(self, grace: float, *, also_listening: bool) -> None:
-        """Wait until no request is running, at most `grace` seconds."""
+        """Wait until all requests are answered, but at most `grace` seconds."""
         with trio.move_on_after(grace):
             while self._ids or (also_listening and self._listening):
                 await self._changed.wait()
 
 
 class _Reading(anyio.abc.ObjectReceiveStream[Incoming]):
-    """The SDK's read stream, which ends once all responses are sent or the grace period is over."""
+    """Read stream of the SDK. It ends when all requests are answered, or after the grace period."""
 
     def __init__(self, inner: ReadStream[Incoming], unanswered: _Unanswered, listens_after_end: bool) -> None:
         self._inner = inner
@@ -208,7 +216,7 @@ class _Reading(anyio.abc.ObjectReceiveStream[Incoming]):
 
     @property
     def last_context(self) -> contextvars.Context | None:
-        """Return the context of the last sender, which the SDK expects."""
+        """Return the context of the last sender. The SDK expects this property."""
         return getattr(self._inner, "last_context", None)
 
     async def end_on(self, event: trio.Event, grace: float = STOP_GRACE) -> None:
@@ -220,8 +228,8 @@ class _Reading(anyio.abc.ObjectReceiveStream[Incoming]):
         item = None if self._stopping else await self._receive_until_stop()
         if item is None:
             if self._stopping or self._listens_after_end:
-                # When the server stops, listening streams end with a goodbye; a client that leaves does not
-                # need one.
+                # When the server stops, it sends a goodbye to listening streams. A client that leaves does
+                # not need a goodbye.
                 await self._unanswered.wait_none(self._grace, also_listening=self._stopping)
             raise anyio.EndOfStream
         self._unanswered.note(item)
@@ -240,7 +248,7 @@ class _Reading(anyio.abc.ObjectReceiveStream[Incoming]):
 
 
 class _Writing(anyio.abc.ObjectSendStream[SessionMessage]):
-    """Write stream for the SDK, which marks requests as answered."""
+    """Write stream of the SDK. It records which requests have been answered."""
 
     def __init__(self, inner: WriteStream[SessionMessage], unanswered: _Unanswered) -> None:
         self._inner = inner
@@ -250,7 +258,8 @@ class _Writing(anyio.abc.ObjectSendStream[SessionMessage]):
         try:
             await self._inner.send(item)
         finally:
-            # The server does not wait for messages that can no longer be delivered.
+            # The request also counts as answered if its answer cannot be delivered, so that the server does
+            # not wait for it.
             self._unanswered.note(item)
 
     async def aclose(self) -> None:
@@ -263,9 +272,10 @@ log = get_logger("lithos.front.stdio")
 async def serve_stdio(
     toolbox: SharedToolBox, version: str, library: Library | None = None, *, shutdown: trio.Event
 ) -> None:
-    """Serve one client until stdin closes, stdout breaks or `shutdown` is set.
+    """Serve one client until stdin is closed, stdout fails or `shutdown` is set.
 
-    Running calls may finish for `STOP_GRACE` seconds. After that, a client that never reads is abandoned.
+    Running calls may then continue for `STOP_GRACE` seconds. A client that does not read its answers is then
+    abandoned.
     """
     server = build_mcp_server(toolbox, version, library, keeps_sessions=True)
     with claim_standard_streams() as (wire_in, wire_out):

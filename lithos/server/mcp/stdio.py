@@ -1,6 +1,6 @@
-"""Stdio transport: newline-delimited messages on Trio without threads.
+"""Stdio transport. Each message is one line. Trio reads and writes without threads.
 
-A blocked read cannot delay an exit, and only protocol messages reach the client.
+A blocked read cannot delay the exit. Only protocol messages reach the client.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ WRITE_BYTES: Final = 4096
 
 @contextmanager
 def claim_standard_streams() -> Iterator[tuple[int, int]]:
-    """Yield private descriptors of stdin and stdout; restore the standard ones on exit.
+    """Yield private descriptors for stdin and stdout. The standard descriptors are restored at the end.
 
-    Until the exit, descriptor 1 is stderr and descriptor 0 reads as empty."""
+    During the block, descriptor 1 points to stderr and descriptor 0 is empty."""
     sys.stdout.flush()
     wire_in, wire_out = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -42,9 +42,9 @@ def claim_standard_streams() -> Iterator[tuple[int, int]]:
 
 
 class StdinMessages:
-    """Lines of stdin that are messages, until stdin ends or the server stops.
+    """Iterator over the valid message lines of stdin, until stdin ends or the server stops.
 
-    A line that is not a protocol message is answered on `output` and not passed on.
+    A line that is not a protocol message is not passed on. `output` gets an error response to it.
     """
 
     def __init__(self, descriptor: int, shutdown: trio.Event, output: Output) -> None:
@@ -54,7 +54,7 @@ class StdinMessages:
         self._buffer = bytearray()
         self._searched = 0
         self._ended = False
-        #: Whether the rest of a line is skipped because the line was too long and already answered.
+        #: Whether the rest of a line is skipped. The line was too long and has already been answered.
         self._is_skipping = False
 
     def __aiter__(self) -> StdinMessages:
@@ -81,7 +81,7 @@ class StdinMessages:
         raise StopAsyncIteration
 
     async def _skip_long(self) -> None:
-        """Answer a line that exceeds the maximum length, and discard the part that was read."""
+        """Answer a line that is longer than the maximum, and discard the part that has been read."""
         if self._is_skipping:
             self._take(len(self._buffer))
         elif len(self._buffer) > LONGEST_LINE:
@@ -105,12 +105,12 @@ class StdinMessages:
 
 
 class Output:
-    """The protocol's stdout. When the client closes it, serving ends."""
+    """Stdout of the protocol. If the client closes it, the server stops serving."""
 
     def __init__(self, descriptor: int, serving: trio.CancelScope) -> None:
         self._descriptor = descriptor
         self._serving = serving
-        #: Tasks take turns, so that each answer is written in one piece.
+        #: Makes tasks wait for each other, so that each answer is written in one piece.
         self._turn = trio.Lock()
 
     async def write(self, text: str) -> None:
@@ -128,7 +128,7 @@ class Output:
             await trio.lowlevel.checkpoint_if_cancelled()
 
     async def flush(self) -> None:
-        """Do nothing, because output is not buffered."""
+        """Do nothing, because the output is not buffered."""
 
 
 async def _cancel_on(event: trio.Event, scope: trio.CancelScope) -> None:
@@ -137,7 +137,7 @@ async def _cancel_on(event: trio.Event, scope: trio.CancelScope) -> None:
 
 
 async def _ready(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:
-    """Wait until the descriptor is ready. Regular files cannot be waited for, and never block."""
+    """Wait until the descriptor is ready. A regular file never blocks, so it needs no wait."""
     try:
         await wait(descriptor)
     except PermissionError:

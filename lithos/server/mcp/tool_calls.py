@@ -1,10 +1,11 @@
-"""Tool calls: execution, JSON encoding of results, and a fast path for `/mcp` that bypasses the SDK.
+"""Tool calls: execution, JSON encoding of results, and a fast path for `/mcp` without the SDK.
 
-For every POST the SDK builds a transport, a dispatcher, three memory streams and two tasks, and checks each
-result against a schema three times. This takes half a millisecond, or seconds for a long list, during which
-no other request is served. A plain `tools/call` of a handshake version does not need this work: its response
-is byte for byte the SDK's response. All other requests (another method or version, odd headers, unknown
-parameters) are left to the SDK. Long lists are encoded in slices, which yields to other requests.
+For every POST, the SDK builds a transport, a dispatcher, three memory streams and two tasks, and checks each
+result against a schema three times. This takes half a millisecond, or seconds for a long list. No other
+request is served in that time. A plain `tools/call` in a handshake version of the protocol does not need this
+work. Its response is byte for byte that of the SDK. The SDK handles all other requests (another method or
+version, unusual headers, unknown parameters). Long lists are encoded in slices, so that other requests can be
+served in between.
 """
 
 from __future__ import annotations
@@ -21,17 +22,20 @@ from lithos.server.http.ports import Send, ToolBox, compact_json
 from lithos.server.tools.arguments import ArgumentFault, UnknownTool
 from lithos.server.tools.fitting import AnswerWithImage
 
-#: Number of rows encoded at once, about two milliseconds for rows of `lithos_list`.
+#: Number of rows encoded at once. Rows of `lithos_list` take about two milliseconds.
 SLICE: Final = 200
 
 
 async def join_slices(value: Mapping[str, Any] | None, encode: Callable[[Any], str]) -> str:
-    """Return `encode(value)`, the compact JSON of an object. See `encode_slices`."""
+    """Return `encode(value)`, the compact JSON of an object, as one text.
+
+    Long lists are encoded in slices.
+    """
     return "".join(await encode_slices(value, encode))
 
 
 async def encode_slices(value: Mapping[str, Any] | None, encode: Callable[[Any], str]) -> list[str]:
-    """Return `encode(value)` in parts. Other tasks may run between slices of long lists."""
+    """Return `encode(value)` in parts. Other tasks may run between the slices of a long list."""
     if value is None or not any(_is_long(item) for item in value.values()):
         return [encode(value)]
     parts: list[str] = []
@@ -59,7 +63,7 @@ log = get_logger("lithos.front.tool_calls")
 
 
 async def call_tool_box(toolbox: ToolBox, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one tool and return its encoded result. Errors are encoded; only cancellation is raised."""
+    """Call a tool and return its encoded result. Errors are encoded too, and only cancellation is raised."""
     try:
         return await encode_result(await toolbox.call(name, arguments))
     except (ArgumentFault, UnknownTool) as fault:
@@ -68,7 +72,7 @@ async def call_tool_box(toolbox: ToolBox, name: str, arguments: Mapping[str, Any
         log.exception("tool failed", tool=name)
         return encode_fault("internal_error", f"Error calling tool '{name}': {error}")
     except BaseExceptionGroup as group:
-        # A cancelled call may raise other errors too, but the server must see only the cancellation.
+        # A cancelled call may also raise other errors, but the server must see only the cancellation.
         cancelled, others = group.split(trio.Cancelled)
         if cancelled is None or (others is not None and not isinstance(others, ExceptionGroup)):
             raise
@@ -78,7 +82,7 @@ async def call_tool_box(toolbox: ToolBox, name: str, arguments: Mapping[str, Any
 
 
 async def encode_result(result: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Encode a tool's result as structured content, and as one text block with the same JSON."""
+    """Encode the result of a tool as structured content, and as a text block with the same JSON."""
     structured = {"result": None} if result is None else result
     content: list[dict[str, Any]] = [{"type": "text", "text": await join_slices(result, _fast_json)}]
     if type(result) is AnswerWithImage:
@@ -92,13 +96,19 @@ async def encode_result(result: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _fast_json(value: Any) -> str:
-    """Return `compact_json(value)` in a fifth of its time. The slower function handles NaN and Infinity."""
+    """Return `compact_json(value)` in a fifth of the time.
+
+    NaN and Infinity are left to the slower function.
+    """
     encoded = to_json(value)
     return compact_json(value) if b"NaN" in encoded or b"Infinity" in encoded else encoded.decode()
 
 
 def encode_fault(code: str, message: str) -> dict[str, Any]:
-    """Encode a protocol error of a tool call: an error object like a refusal, marked as an error."""
+    """Encode a protocol error of a tool call.
+
+    It is an error object like a refusal, and also has `isError`.
+    """
     envelope = {"status": "error", "code": code, "message": message}
     return {
         "content": [{"type": "text", "text": compact_json(envelope)}],
@@ -108,15 +118,15 @@ def encode_fault(code: str, message: str) -> dict[str, Any]:
     }
 
 
-# Copies of the SDK's `MCP_PROTOCOL_VERSION_HEADER` and `HANDSHAKE_PROTOCOL_VERSIONS`, because loading the SDK
-# takes half a second.
+# These are copies of the SDK's `MCP_PROTOCOL_VERSION_HEADER` and `HANDSHAKE_PROTOCOL_VERSIONS`. Loading the
+# SDK would take half a second.
 VERSION_HEADER: Final = b"mcp-protocol-version"
 VERSIONS: Final = frozenset((b"2024-11-05", b"2025-03-26", b"2025-06-18", b"2025-11-25"))
 _CONTENT_TYPES: Final = frozenset((b"application/json", b"application/json; charset=utf-8"))
-#: Characters encoded in one turn of the event loop, about two milliseconds.
+#: Number of characters encoded in one turn of the event loop. They take about two milliseconds.
 TEXT_SLICE: Final = 256 * 1024
 SENT_AT_ONCE: Final = 64 * 1024
-#: Text of a tool's answer `None`; the structured content is still an object.
+#: Text block for a tool that returns None. The structured content is still an object.
 _NULL: Final = "null"
 _MESSAGE_KEYS: Final = {"jsonrpc", "id", "method", "params"}
 _PARAMETER_KEYS: Final = {"name", "arguments", "_meta"}
@@ -124,7 +134,7 @@ _PARAMETER_KEYS: Final = {"name", "arguments", "_meta"}
 
 @frozen
 class DirectCall:
-    """A plain `tools/call`."""
+    """Plain `tools/call` request."""
 
     request_id: int | str
     name: str
@@ -132,9 +142,9 @@ class DirectCall:
 
 
 def read_direct_call(fields: Mapping[bytes, bytes], body: bytes) -> DirectCall | None:
-    """Parse a plain tool call in a POST to `/mcp`. Return None if the SDK must handle the request.
+    """Parse a plain tool call that was posted to `/mcp`. Return None if the SDK must handle the request.
 
-    In `fields`, a header that is given twice is empty.
+    A header that was sent twice has an empty value in `fields`.
     """
     if not _has_plain_head(fields):
         return None
@@ -172,7 +182,7 @@ def _is_plain(params: Any) -> bool:
 
 
 async def answer_directly(send: Send, parts: list[bytes]) -> None:
-    """Send an answer as the SDK would, a long one in chunks."""
+    """Send an answer in the same form as the SDK. A long answer is sent in chunks."""
     length = sum(map(len, parts))
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % length)]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -184,7 +194,7 @@ async def answer_directly(send: Send, parts: list[bytes]) -> None:
 
 
 async def encode_answer(call: DirectCall, result: Mapping[str, Any]) -> list[bytes]:
-    """Return the answer to a call with an encoded result, in parts."""
+    """Return the encoded answer to a call in parts. `result` is an encoded tool result."""
     block, *others = result["content"]
     parts = [
         b'{"jsonrpc":"2.0","id":',
@@ -203,7 +213,7 @@ async def encode_answer(call: DirectCall, result: Mapping[str, Any]) -> list[byt
 
 
 async def _encode_structured(text: str, structured: Mapping[str, Any]) -> list[bytes]:
-    """Return the encoded structured content, which usually is the JSON of the text block."""
+    """Return the encoded structured content. It is usually the same JSON as the text block."""
     if text == _NULL or "NaN" in text or "Infinity" in text:
         slices = await encode_slices(structured, lambda part: to_json(part).decode())
         return [part.encode() for part in slices]
@@ -211,7 +221,7 @@ async def _encode_structured(text: str, structured: Mapping[str, Any]) -> list[b
 
 
 async def _in_slices(text: str, encode: Callable[[str], bytes]) -> list[bytes]:
-    """Return a text encoded in parts. Other tasks may run between the parts of a very long text."""
+    """Return a text encoded in parts. Other tasks may run between the parts of a long text."""
     parts = [encode(text[:TEXT_SLICE])]
     for start in range(TEXT_SLICE, len(text), TEXT_SLICE):
         await trio.lowlevel.checkpoint()

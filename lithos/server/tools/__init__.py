@@ -1,7 +1,6 @@
-"""Declaring, calling and answering tools, and fitting answers into a size limit.
+"""Declaration and calls of tools, their answers, and the size limit of answers.
 
-Importers: the server package and packages above it.
-Never here: the work of a tool.
+Only the server package and the packages above it import this package. Never here: the work of a tool.
 """
 
 ROLE = "tools"

@@ -1,16 +1,16 @@
-"""Admission control of tool calls: while a change is served, heavy reads run one at a time.
+"""Admission control for tool calls. While a change is running, heavy reads run one at a time.
 
-One turn of the event loop runs a piece of every ready task. A search computes for some milliseconds in a few
-pieces. A change computes little but needs dozens of turns, because it passes through several actors and
-threads, and each also waits for the interpreter lock (GIL). With many searches, each turn of the change
-includes a piece of every search. So while a change is being served, the next heavy read starts only after the
-previous one has ended, in FIFO order. Without a change there is no limit, because concurrent searches share
-passes over the vectors and turns of the event loop.
+In one turn of the event loop, every ready task runs for a moment. A search computes for some milliseconds in
+a few turns. A change computes little but needs dozens of turns, because it passes through several actors and
+threads, which also wait for the interpreter lock (GIL). If there are many searches, each turn of the change
+also contains a part of every search. While a change is running, the next heavy read therefore starts only
+after the previous heavy read has ended, in FIFO order. Without a change there is no limit, because concurrent
+searches share passes over the vectors and turns of the event loop.
 
-Every slot is freed automatically. A read occupies its slot for at most `LENT` seconds, because a longer read
-is waiting for a thread, a model or a late index. A nested call or any other wait therefore cannot cause a
-deadlock. A change has priority for at most `SERVED` seconds, so that a series of changes without a pause
-cannot starve the reads.
+Every slot becomes free automatically. A read occupies its slot for at most `LENT` seconds, because a longer
+read is waiting for a thread, a model or a late index. A nested call or another wait therefore cannot cause a
+deadlock. A change has priority for at most `SERVED` seconds, so that an uninterrupted series of changes
+cannot block the reads.
 """
 
 from __future__ import annotations
@@ -24,35 +24,40 @@ from typing import Final
 import trio
 from attrs import define, field
 
-#: Maximum number of heavy reads while a change runs.
+#: Maximum number of heavy reads that run while a change is running.
 BESIDE: Final = 1
-#: Seconds for which a heavy read occupies its slot: the duration of several searches.
+#: Maximum seconds for which a heavy read occupies its slot. Several searches could run in this time.
 LENT: Final = 0.015
-#: Seconds for which one change has priority. A normal change takes a tenth of this time.
+#: Maximum seconds for which a change has priority. A normal change takes a tenth of this time.
 SERVED: Final = 0.2
 
 
 @define(eq=False)
 class _Slot:
-    """A running change, or a heavy read that occupies a slot or waits for one."""
+    """Entry for a running change, or for a heavy read that is running or waiting."""
 
     admitted: trio.Event = field(factory=trio.Event)
-    #: Its deadline is the time when a slot may become free although no read has ended.
+    #: Scope with a deadline. At this time, a slot may become free although no read has ended.
     patience: trio.CancelScope = field(factory=trio.CancelScope)
 
 
 class Admission:
-    """Admission control that admits heavy reads when a slot is free, and changes immediately.
+    """Admission control for tool calls.
+
+    Heavy reads wait for a free slot, and changes are admitted immediately.
 
     Use it only on the event loop.
     """
 
     def __init__(self, beside: int = BESIDE, lent: float = LENT) -> None:
-        """Set the maximum number of heavy reads while a change runs, and the seconds that each counts."""
+        """Create the admission control.
+
+        `beside` limits the heavy reads during a change, and `lent` is the seconds for which a read counts.
+        """
         self._beside = beside
         self._lent = lent
         self._waiting: deque[_Slot] = deque()
-        #: When each read gives up its slot, in order of admission.
+        #: Time at which each read gives up its slot, in order of admission.
         self._reading: dict[_Slot, float] = {}
         self._changing: dict[_Slot, float] = {}
 
@@ -63,7 +68,7 @@ class Admission:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
-        """Run the block as a heavy read, after waiting for a slot."""
+        """Wait for a slot, then run the block as a heavy read."""
         slot = _Slot()
         self._waiting.append(slot)
         try:
@@ -83,7 +88,7 @@ class Admission:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Run the block as a change, with priority."""
+        """Run the block as a change, which has priority."""
         slot = _Slot()
         self._changing[slot] = trio.current_time() + SERVED
         try:
@@ -93,7 +98,7 @@ class Admission:
             self._let_in()
 
     def _let_in(self) -> None:
-        """Admit waiting reads while slots are free, and set the time of the next check."""
+        """Admit waiting reads while there are free slots, and set the time of the next check."""
         now = trio.current_time()
         _drop_ended(self._changing, now)
         _drop_ended(self._reading, now)

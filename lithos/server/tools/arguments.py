@@ -1,8 +1,9 @@
-"""Tool arguments: one frozen class per tool defines both the JSON Schema and the checked values.
+"""Tool arguments. One frozen class per tool defines both the JSON Schema and the checked values.
 
-Unknown, missing and wrongly typed arguments are protocol errors (`ArgumentFault`). Null counts as left out,
-and so does blank text for an optional argument. Values of the right type that no call can accept are refused
-(`InvalidInput`). This module also checks values that do not depend on any note.
+Unknown, missing and wrongly typed arguments are protocol errors (`ArgumentFault`). An argument with the value
+null counts as left out, and so does an optional argument with blank text. If no call can accept a value of
+the right type, it is refused (`InvalidInput`). This module also checks values for which no note has to be
+read.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ from lithos.text.words.analysis import normalise
 
 @frozen
 class ToolSpec:
-    """One tool as `tools/list` shows it.
+    """Tool in the form in which `tools/list` shows it.
 
-    `input_schema` is a JSON Schema object. The three hints are annotations of the Model Context Protocol.
+    `input_schema` is a JSON Schema object. The last three fields are annotations of the Model Context
+    Protocol.
     """
 
     name: str
@@ -44,7 +46,7 @@ class ToolSpec:
 
 
 class UnknownTool(Exception):
-    """Unknown tool `name`."""
+    """No tool has the name `name`."""
 
     code: Final = "unknown_tool"
 
@@ -56,29 +58,31 @@ class UnknownTool(Exception):
 
 A = TypeVar("A")
 
-#: Names that every tool accepts for the calling agent, in addition to its own parameter.
+#: Names that every tool accepts for the calling agent. A tool may have another parameter for the agent.
 CALLERS: Final = ("agent", "agent_id")
 _CALLER: Final = CALLERS[0]
 #: Argument that identifies retries of a call, and its description for clients.
 REQUEST_ID: Final = "request_id"
 _TOLD_OF_REQUEST: Final = "Id of this call, for safe retries."
-#: Number of rows or characters to skip, in tools that return pages.
+#: Number of rows or characters to skip. Tools that return pages have this argument.
 _OFFSET: Final = "offset"
 _TOLD_OF_OFFSET: Final = "Rows to skip; use next_offset."
-#: Parameters for the one note of a tool, and the argument that gives its path instead. `from_path` is used
-#: where the tool has another `path`. Parameters of other notes, such as `to_id`, have `to_path`.
+#: Names of the parameter for the note that a tool works on. Callers may give its path instead, as `path`, or
+#: as `from_path` if the tool has another parameter `path`. For other notes, such as `to_id`, the argument is
+#: named `to_path`.
 _SUBJECT: Final = ("id", "node_id")
 _PATH, _FROM_PATH = "path", "from_path"
-#: Parameter for the beginning of all matching paths.
+#: Parameter for the common beginning of the paths to search.
 _PREFIX: Final = "path_prefix"
-#: Notes that a parameter may name by path: only existing notes, or deleted notes too.
+#: Notes that a path may name: only existing notes, or also deleted notes.
 Which = Literal["there", "kept"]
-#: Whether a tool accepts a `request_id`, and whether clients see the parameter.
+#: Whether a tool accepts a `request_id`, and whether clients see this parameter.
 TakesRequest = Literal["listed", "taken", "none"]
-#: Returns the id of the note at a path; with "kept" the note may be deleted. Raises `DocNotFound`.
+#: Function that returns the id of the note at a path. With "kept", the note may be deleted. Raises
+#: `DocNotFound`.
 Locate = Callable[[str, Which], Awaitable[str]]
-#: Returns the Lithos id of the note that has this text as its own id, or the text itself if no note has this
-#: id.
+#: Function that returns the Lithos id of the note that uses this text as its id. If there is no such note, it
+#: returns the text.
 Identify = Callable[[str], Awaitable[str]]
 
 
@@ -97,17 +101,18 @@ def argument(
     note: Which | None = None,
     also: str | None = None,
 ) -> Any:
-    """Declare a tool parameter. Without a default, the parameter is required.
+    """Declare a tool parameter. A parameter without a default is required.
 
-    `bound` is the maximum size of a value; every text, list and object needs a bound. `one_of` lists the
+    `bound` is the maximum size of a value. Every text, list and object needs a bound. `one_of` lists the
     useful values for clients, but the tool itself refuses a wrong value. `may_be_blank`: blank text has a
-    meaning, such as clearing a value. `is_caller`: the parameter names the calling agent and is also accepted
-    as `agent` and `agent_id`. `filters_agent`: the parameter selects the work of an agent, who may not be the
-    caller. `is_listed`: clients see the parameter; unlisted parameters are accepted too. `is_rare`: only the
-    profile `full` lists the parameter, because each listed parameter costs tokens in every session. `is_own`:
-    only Lithos's own commands and pages may use the parameter. `note`: the parameter is the id of a note, for
-    which callers may give a path (`note_paths`); the tool always gets the id. `also`: an unlisted second name
-    of the parameter. If both names are given, the value under the first name is the note's path.
+    meaning, such as clearing a value. `is_caller`: the parameter names the calling agent. `agent` and
+    `agent_id` are also accepted for it. `filters_agent`: the parameter selects the work of an agent, who may
+    be another agent than the caller. `is_listed`: clients see the parameter. Unlisted parameters are accepted
+    too. `is_rare`: only the profile `full` lists the parameter, because each listed parameter costs tokens in
+    every session. `is_own`: only Lithos's own commands and pages may use the parameter. `note`: the parameter
+    is the id of a note. Callers may give a path instead (`note_paths`), but the tool always gets the id.
+    `also`: a second name of the parameter, which is not listed. If both names are given, the value under the
+    first name is the path of the note.
     """
     return attrs.field(
         default=default,
@@ -129,7 +134,7 @@ def argument(
 
 
 def note_paths(cls: type[Any]) -> dict[str, str]:
-    """Return the alternative path argument of each parameter that holds a note id."""
+    """Return the path argument that callers may give in place of each note id parameter."""
     names = attrs.fields_dict(cls)
     subject = _FROM_PATH if _PATH in names else _PATH
     return {
@@ -140,29 +145,32 @@ def note_paths(cls: type[Any]) -> dict[str, str]:
 
 
 def one_form(name: str) -> str:
-    """Return an agent name in its stored form: in Unicode form NFC without surrounding space."""
+    """Return an agent name in the stored form, which is NFC without surrounding space."""
     return normalise("NFC", name.strip())
 
 
 def read_title(title: str) -> str:
-    """Return a title on one line, without markup. Raises `InvalidInput` above 1,000 characters."""
+    """Return a title as one line without markup.
+
+    Raises `InvalidInput` if it has more than 1,000 characters.
+    """
     check_text("title", title, TITLE)
     return clean_title(title)
 
 
-#: Description of the parameter `undo`, which `lithos undo` and the console use.
+#: Description of the parameter `undo`. Only `lithos undo` and the console use it.
 TAKES_BACK: Final = "This takes back what an agent changed."
 
 
 def source_of(is_undo: bool) -> str:
-    """Return the source of the events of a change."""
+    """Return the event source for a change."""
     return TAKING_BACK if is_undo else TOOL
 
 
 def as_command(kind: type[A], given: object, **checked: object) -> A:
-    """Return a command object with the arguments as fields; `checked` replaces some values.
+    """Return a command object whose fields are the arguments of a call. `checked` replaces some values.
 
-    Type checkers cannot verify that names and types match; tests/server/tools/test_commands.py does.
+    A type checker cannot verify that names and types match, so tests/server/tools/test_commands.py does.
     """
     kinds: tuple[type[Any], type[Any]] = kind, type(given)
     wanted, had = map(attrs.fields_dict, kinds)
@@ -170,15 +178,15 @@ def as_command(kind: type[A], given: object, **checked: object) -> A:
 
 
 class ArgumentReader:
-    """Reader of the arguments of one tool class, which is inspected only once.
+    """Reader for the arguments of one tool class. It inspects the class only once.
 
-    Every tool accepts `agent` and `agent_id`. They name the caller if the tool has a parameter for the
-    caller, and are ignored otherwise. Tools that return pages (`is_paged`) also accept `offset`. The path of
-    a note is accepted instead of its id after the caller of `read` has looked it up (`with_ids`).
+    Every tool accepts `agent` and `agent_id`. If the tool has a parameter for the caller, they name the
+    caller. Otherwise they are ignored. Tools that return pages (`is_paged`) also accept `offset`. Call
+    `with_ids` before `read`, to replace the paths of notes by ids.
     """
 
     def __init__(self, cls: type, *, is_paged: bool = False, request: TakesRequest = "none") -> None:
-        """Inspect the class.
+        """Inspect the parameters of the class.
 
         `request` says whether the tool accepts a `request_id`, and whether clients see it.
         """
@@ -187,42 +195,48 @@ class ArgumentReader:
         self._lists_request = request == "listed"
         kinds = {name: KINDS[kind_of(hint)] for name, hint in get_type_hints(cls).items()}
         self._readers = {each.name: (*kinds[each.name], each) for each in attrs.fields(cls)}
-        #: Parameters that name the calling agent, and parameters that only Lithos itself may use.
+        #: Parameters that name the calling agent, and parameters that are reserved for Lithos itself.
         self.callers = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_caller"])
         self.own = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_own"])
         own = (*self.callers, _CALLER)
         self._caller = next((name for name in own if name in self._readers), None)
-        #: Parameter that selects the work of one agent.
+        #: Parameter that selects the work of one agent, or None.
         self.agent_filter = next(
             (each.name for each in attrs.fields(cls) if each.metadata["filters_agent"]), None
         )
         self._common = ({*CALLERS, _OFFSET} if is_paged else {*CALLERS}) - self._readers.keys()
         if request != "none":
             self._common |= {REQUEST_ID}
-        #: Parameter of each path argument, by argument name.
+        #: Parameter for each path argument, by name of the path argument.
         self._paths = {path: name for name, path in note_paths(cls).items()}
-        #: Parameters that name namespaces, and whether there is a path prefix.
+        #: Parameters that contain namespaces, and whether the tool has a path prefix.
         self._namespaces = tuple({"namespace", "namespace_filter"} & self._readers.keys())
         self.has_prefix = _PREFIX in self._readers
-        #: First name of each parameter, by its second name.
+        #: First name of a parameter, by its second name.
         self._also = {also: each.name for each in attrs.fields(cls) if (also := each.metadata["also"])}
 
     @property
     def skips(self) -> bool:
-        """Return whether the tool itself applies `offset`."""
+        """Return whether the tool itself skips the first `offset` rows."""
         return _OFFSET in self._readers
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:
-        """Return the input schema, with `offset` for tools that return pages. All callers share the object.
+        """Return the input schema.
 
-        Path arguments of secondary notes are not listed, because the listing would become too long.
+        Tools that return pages also have `offset`. All callers get the same object.
+
+        Path arguments are listed only for the note that the tool works on. Otherwise the listing would become
+        too long.
         """
         return self._schema(with_rare=True)
 
     @cached_property
     def short_schema(self) -> Mapping[str, Any]:
-        """Return the input schema without rare parameters. It allows additional arguments."""
+        """Return the input schema without rare parameters.
+
+        It allows additional arguments, so callers can still use them.
+        """
         return self._schema(with_rare=False)
 
     def _schema(self, *, with_rare: bool) -> Mapping[str, Any]:
@@ -253,7 +267,7 @@ class ArgumentReader:
         return {**result, "required": required} if required else result
 
     def read(self, given: Mapping[str, Any]) -> Any:
-        """Return an instance of the class. Raises `ArgumentFault`, `InvalidInput`."""
+        """Return an instance of the tool class. Raises `ArgumentFault` and `InvalidInput`."""
         for name in given:
             if name not in self._readers and name not in self._common and name not in self._paths:
                 self._check_added(name, given)
@@ -279,9 +293,9 @@ class ArgumentReader:
         return self._cls(**self._with_one_form(values))
 
     def _with_one_form(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the values with agent names in one form: "ann " and other Unicode forms become "ann".
+        """Return the values with agent names in the stored form. For example, "ann " becomes "ann".
 
-        Namespaces are normalised too.
+        Namespaces are converted to NFC.
         """
         for name in (_CALLER, *self.callers, self.agent_filter):
             if isinstance(values.get(name), str):
@@ -296,10 +310,10 @@ class ArgumentReader:
         return values
 
     def renamed(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the arguments with each second name of a parameter replaced by its first name.
+        """Return the arguments with the first name of each parameter in place of its second name.
 
-        If an agent gives both names, the first one names the note. Raises `ArgumentFault` if another path
-        names that note too.
+        If both names are given, the value under the first name becomes the path of the note. Raises
+        `ArgumentFault` if another path is given for that note.
         """
         for also, name in self._also.items():
             value = given.get(also)
@@ -318,15 +332,20 @@ class ArgumentReader:
         return given
 
     def _check_added(self, name: str, given: Mapping[str, Any]) -> None:
-        """Raise `ArgumentFault` for an unknown argument, unless clients are known to add it on their own."""
+        """Raise `ArgumentFault` for an unknown argument.
+
+        Arguments that clients are known to add on their own are accepted.
+        """
         if not is_added(name, given.keys(), self._readers.keys() | self._common):
             known = ", ".join((*self._readers, *self._paths)) or "none"
             raise ArgumentFault(f"Unknown argument {name[:100]!r}. Known arguments: {known}.")
 
     def _is_left_out(self, name: str, value: Any) -> bool:
-        """Return whether an optional parameter was left out: blank, or "null" where no text is expected.
+        """Return whether an optional parameter counts as left out.
 
-        "null" is a valid text, except for parameters with choices and for ids of notes.
+        Its value is then blank, or "null" if no text is expected.
+
+        "null" is a valid text, but not for note ids or for parameters with a fixed choice of values.
         """
         if not isinstance(value, str):
             return False
@@ -339,10 +358,10 @@ class ArgumentReader:
     async def with_ids(
         self, given: Mapping[str, Any], locate: Locate, identify: Identify
     ) -> Mapping[str, Any]:
-        """Return the arguments with note paths, and other ids of notes, replaced by Lithos ids.
+        """Return the arguments with a Lithos id in place of each note path and each other id of a note.
 
-        Raises `ArgumentFault`, the errors of `locate`, and `InvalidInput` if path and id name different
-        notes.
+        Raises `ArgumentFault` and the errors of `locate`. Raises `InvalidInput` if a path and an id name
+        different notes.
         """
         given = self.renamed(given) if self._also else given
         paths = [path for path in self._paths if given.get(path) is not None and not is_blank(given[path])]
@@ -371,7 +390,7 @@ class ArgumentReader:
         return ArgumentFault(f"Missing argument '{name}'{instead}: {told}")
 
     def offset(self, given: Mapping[str, Any]) -> int:
-        """Return the number of rows to skip. Raises `ArgumentFault`, `InvalidInput`."""
+        """Return the number of rows to skip. Raises `ArgumentFault` and `InvalidInput`."""
         value = given.get(_OFFSET)
         if value is None or is_blank(value):
             return 0
@@ -384,9 +403,9 @@ class ArgumentReader:
         return offset
 
     def request_id(self, given: Mapping[str, Any]) -> str | None:
-        """Return the id that identifies retries of the call, or None.
+        """Return the id that identifies retries of a call, or None.
 
-        Raises `ArgumentFault`, `InvalidInput`.
+        Raises `ArgumentFault` and `InvalidInput`.
         """
         value = given.get(REQUEST_ID)
         if value is None or REQUEST_ID not in self._common or is_blank(value):
@@ -396,7 +415,10 @@ class ArgumentReader:
         return request_id
 
     def _with_caller(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the arguments with the caller under the tool's own parameter, unless that is also given."""
+        """Return the arguments with the caller's name under the tool's own parameter.
+
+        A value that is already there is kept.
+        """
         for name in CALLERS:
             agent = given.get(name)
             if name not in self._common or agent is None or is_blank(agent):
@@ -408,7 +430,7 @@ class ArgumentReader:
 
 
 def read_time(name: str, text: str | None, parse: Callable[[str], datetime] = parse_time) -> datetime | None:
-    """Return an optional time, read with `parse`. Raises `InvalidInput`."""
+    """Return an optional time. `parse` converts its text. Raises `InvalidInput`."""
     if text is None:
         return None
     try:
@@ -420,13 +442,13 @@ def read_time(name: str, text: str | None, parse: Callable[[str], datetime] = pa
 
 
 def check_choice(name: str, value: str | None, choices: Sequence[str]) -> None:
-    """Raise `InvalidInput` for a value outside the choices. None is allowed."""
+    """Raise `InvalidInput` if a value is not one of the choices. None is allowed."""
     if value is not None and value not in choices:
         raise InvalidInput(f"{name} must be one of {', '.join(choices)}, but it is {value!r}.")
 
 
 def unique(values: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return the trimmed values in order, without blank and repeated ones. None stays None."""
+    """Return the trimmed values in order, without blank values and repetitions. None stays None."""
     if values is None:
         return None
     return tuple(dict.fromkeys(text for value in values if (text := value.strip())))

@@ -1,7 +1,7 @@
-"""Size limits of tool arguments, declared with the argument: `argument(..., bound=NAME)`.
+"""Size limits of tool arguments. An argument declares its limit: `argument(..., bound=NAME)`.
 
-Every text, list and object of every tool has a bound; `tests/test_inventory.py` fails for an argument without
-one. The limits themselves are in `kernel.values.limits`, so that other entry points use the same limits.
+Every text, list and object in the arguments of a tool has a bound. `tests/test_inventory.py` fails if a bound
+is missing. The numbers are in `kernel.values.limits`, so that other entry points use the same limits.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from lithos.kernel.values.limits import check_text, json_bytes
 
 
 class Bound:
-    """Maximum size of an argument; `str` returns the limit as the documentation prints it."""
+    """Maximum size of an argument. `str` returns the limit in the form for the documentation."""
 
     def check(self, name: str, value: Any) -> None:
-        """Raise `InvalidInput` if `value`, given for the argument `name`, is larger."""
+        """Raise `InvalidInput` if `value` is too large. `name` is the name of the argument."""
 
 
 @frozen
 class Text(Bound):
-    """Maximum number of characters of a text."""
+    """Maximum number of characters in a text."""
 
     characters: int
 
@@ -38,7 +38,7 @@ class Text(Bound):
 
 @frozen
 class Texts(Bound):
-    """Maximum number of list items, and of characters of each item."""
+    """Maximum number of items in a list, and of characters in each item."""
 
     items: int
     characters: int
@@ -57,7 +57,7 @@ class Texts(Bound):
 
 @frozen
 class Json(Bound):
-    """Maximum UTF-8 bytes of an object or array as JSON."""
+    """Maximum number of UTF-8 bytes of an object or array as JSON."""
 
     size: int
 
@@ -74,7 +74,7 @@ class Json(Bound):
 
 @frozen
 class Values(Bound):
-    """Maximum characters of each value in an object. Keys are checked separately."""
+    """Maximum number of characters of each value in an object. Keys are checked separately."""
 
     characters: int
 
@@ -89,7 +89,7 @@ class Values(Bound):
 
 @frozen
 class Elsewhere(Bound):
-    """Marker of an argument whose size another rule checks; `why` names the rule."""
+    """Marker for an argument whose size another rule checks. `why` names the rule."""
 
     why: str
 
@@ -103,21 +103,22 @@ DESCRIPTION: Final = Text(limits.DESCRIPTION)
 OUTCOME: Final = Text(limits.OUTCOME)
 METADATA: Final = Json(limits.METADATA_BYTES)
 SUMMARIES: Final = Values(limits.DESCRIPTION)
-#: A namespace is a folder's path or a key of the same maximum length.
+#: A namespace is the path of a folder, or a key of the same maximum length.
 NAMESPACE: Final = Text(1_000)
 PATH: Final = Text(4_096)
 URL: Final = Text(URL_CHARACTERS)
-#: A value that is only compared with stored values. An id that is too long simply matches no note.
+#: Value that is only compared with stored values. An id that is too long matches no note.
 LOOKUP: Final = Text(10_000)
-#: Questions may be whole pages. A receipt stores only the beginning (`memory.model.memory.QUERY_KEPT`).
+#: A question may be a whole page of text. A receipt stores only the beginning
+#: (`memory.model.memory.QUERY_KEPT`).
 QUERY: Final = Text(1_000_000)
 CONTENT: Final = Elsewhere("`storage.max_content_size_bytes`, else `content_too_large`")
 
 TAGS: Final = Texts(1_000, limits.NAME)
-#: Ids of notes or tasks that are stored or written to an event.
+#: Ids of notes or tasks. They are stored or written to an event.
 IDS: Final = Texts(1_000, limits.NAME)
-#: Namespaces that a receipt stores.
+#: Namespaces that are stored in a receipt.
 NAMESPACES: Final = Texts(100, 1_000)
-#: Filters, which are only compared.
+#: Filters that are only compared with stored values.
 FILTERS: Final = Texts(1_000, limits.DESCRIPTION)
 FILTER: Final = Json(1024 * 1024)

@@ -1,8 +1,8 @@
-"""Compact answers, which leave out values without information (docs/spec/tools.md §1.7).
+"""Compact answers without values that carry no information (docs/spec/tools.md §1.7).
 
-Null, empty and false values are left out, and so are defaults and repetitions. Times are cut to seconds and
-scores to three digits. Each tool declares its exceptions as a `CompactForm`. Values stored by a person or an
-agent never change: texts, and the objects under the keys `STORED`.
+Null, empty and false values are left out. Default values and repetitions are left out too. Times are cut to
+seconds, and scores are rounded to three digits. Each tool declares its exceptions as a `CompactForm`. Values
+that a person or an agent has stored never change. These are texts, and the objects under the keys `STORED`.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ from attrs import field, frozen
 
 from lithos.server.tools.fitting import size_of
 
-#: Keys of values that callers stored. These values are returned unchanged.
+#: Keys whose values were stored by callers. These values are returned unchanged.
 STORED: Final = frozenset({"metadata", "extra", "evidence", "summaries", "tags", "frontmatter_error"})
-#: Numbers that Lithos computed. They are rounded to three digits.
+#: Keys whose numbers Lithos has computed. They are rounded to three digits.
 SCORES: Final = frozenset({"score", "similarity", "salience", "usage_score", "probability", "temperature"})
-#: Maps each key to the key with the same meaning that is sent alone if both are present.
+#: Pairs of keys. If both keys of a pair have the same value, only the second key is sent.
 TWINS: Final[Mapping[str, str]] = MappingProxyType({
     "id": "edge_id", "display": "target", "updated": "updated_at", "results": "edges",
     "chroma_chunk_count": "chunks", "chroma_last_updated": "vector_last_updated",
     "slug_collision_existing_id": "existing_id",
 })  # fmt: skip
-#: Length of a time with microseconds, and of the part that is sent.
+#: Length of a time with microseconds, and length of its part that is sent.
 _TIME, _SENT = len("2026-01-02T03:04:05.000006+00:00"), len("2026-01-02T03:04:05")
-#: Minimum size of a row in characters of JSON. It limits the number of rows in an answer.
+#: Minimum size of a row in characters of JSON. The maximum number of rows in an answer is calculated from it.
 _LEAST_ROW: Final = 40
 
 
-#: Takes an object and the object around it, and returns the compact form of the first.
+#: Function that returns the compact form of an object. Its second argument is the object that contains the
+#: first.
 CompactObject = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
 
 
@@ -42,16 +43,15 @@ def _keys(keys: Iterable[str]) -> frozenset[str]:
 
 @frozen(kw_only=True)
 class CompactForm:
-    """Compact form of a tool's answer. A key applies at every level of the answer.
+    """Compact form of a tool's answer. A key has the same effect at every level of the answer.
 
-    * `always`: keys that are sent even if empty, false or null.
-    * `asked`: maps an argument to the keys that are sent only if the argument is given.
+    * `always`: keys that are sent even if the value is empty, false or null.
+    * `asked`: for each argument, the keys that are sent only if this argument is given.
     * `unsaid`: keys that are never sent.
-    * `defaults`: values that are not sent, by key.
-    * `exact`: keys of times that are sent with microseconds, because clients return them as arguments.
-    * `room`: maximum characters of JSON of a secondary list, by key. At least one row is kept.
-    * `own`: maps a key to the function that makes its object compact. The function also gets the object
-      around it.
+    * `defaults`: for each key, the value that is not sent.
+    * `exact`: keys of times that are sent with microseconds, because clients send them back as arguments.
+    * `room`: for each secondary list, its maximum size in characters of JSON. At least one row is kept.
+    * `own`: for each key, a function that makes the object compact. It also gets the object that contains it.
     """
 
     always: frozenset[str] = field(default=(), converter=_keys)
@@ -76,10 +76,10 @@ PLAIN: Final = CompactForm()
 def compact(
     answer: Mapping[str, Any], sparing: CompactForm, given: object, *, limit: int = 0, skip: int = 0
 ) -> dict[str, Any]:
-    """Return the answer to a call with the arguments `given`, without values that carry no information.
+    """Return an answer without values that carry no information. `given` contains the arguments of the call.
 
-    Of each list, only rows after the first `skip` are converted, as many as fit into `limit` characters
-    (0: all).
+    In each list, the first `skip` rows are not converted. Of the rows after them, at most as many are
+    converted as can fit into `limit` characters. If `limit` is 0, all are converted.
     """
     end = skip + limit // _LEAST_ROW if limit else None
     made = _Compacting(sparing, sparing.left_out(given), slice(skip, end)).object(answer)
@@ -89,12 +89,12 @@ def compact(
 
 
 def compact_refusal(refusal: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an error envelope without empty values."""
+    """Return an error envelope without its empty values."""
     return {key: value for key, value in refusal.items() if not is_nothing(value)}
 
 
 def drop_plain_totals(fitted: dict[str, Any], paths: Iterable[str]) -> None:
-    """Delete the totals of lists that are sent whole. `paths` lead to the lists by one or two keys."""
+    """Delete the totals of lists that are sent in full. A path in `paths` consists of one or two keys."""
     for path in paths:
         outer, _, key = path.rpartition(".")
         holder = fitted.get(outer) if outer else fitted
@@ -103,12 +103,12 @@ def drop_plain_totals(fitted: dict[str, Any], paths: Iterable[str]) -> None:
 
 
 def is_nothing(value: object) -> bool:
-    """Return whether a value is missing (None), or an empty text, list or object."""
+    """Return whether a value is None, or an empty text, list or object."""
     return value is None or (isinstance(value, str | Sequence | Mapping) and not value)
 
 
 def _cut(answer: dict[str, Any], key: str, room: int) -> None:
-    """Cut a list to `room` characters of JSON, but at least one row, and report the total."""
+    """Cut a list to `room` characters of JSON and add its total. At least one row is kept."""
     whole, kept = answer.get(key, ()), 0
     while kept < len(whole) and ((size := size_of(whole[kept]) + 1) <= room or not kept):
         room, kept = room - size, kept + 1
@@ -118,7 +118,7 @@ def _cut(answer: dict[str, Any], key: str, room: int) -> None:
 
 @frozen
 class _Compacting:
-    """Compact copies of the objects of one answer; the originals never change."""
+    """Converter that returns compact copies of the objects in one answer. The originals never change."""
 
     _sparing: CompactForm
     _left: frozenset[str]
@@ -160,18 +160,18 @@ class _Compacting:
         return made
 
 
-#: Types of values that a compact answer may change or leave out.
+#: Types of values that may be changed or left out in a compact answer.
 _CHANGED: Final = frozenset({str, float, dict, list})
 _EMPTIED: Final = frozenset({str, dict, list, tuple})
 
 
 def to_seconds(text: str) -> str:
-    """Return a time in Lithos's format without microseconds, and any other text unchanged."""
+    """Return a time in Lithos's format without microseconds. Any other text is returned unchanged."""
     is_time = text.endswith("+00:00") and text[_SENT] == "."
     return f"{text[:_SENT]}Z" if is_time else text
 
 
 def short_time(key: str, item: Any) -> Any:
-    """Return a time under a key that ends in `_at` without microseconds, and any other value unchanged."""
+    """Return a time without microseconds if its key ends in `_at`. Any other value is returned unchanged."""
     is_time = type(item) is str and len(item) == _TIME and key.endswith("_at")
     return to_seconds(item) if is_time else item

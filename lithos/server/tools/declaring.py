@@ -1,4 +1,6 @@
-"""Declaration of a tool: a class with the decorator `@tool`, its parameters as fields, and `answer`.
+"""Declaration of a tool: a class with the decorator `@tool`.
+
+Its fields are the parameters, and `answer` runs the tool.
 
 ```python
 @tool("lithos_agent_info", "full", "RI", place=14, of="tasks")
@@ -10,7 +12,8 @@ class AgentInfoTool:
     async def answer(self, using: Parts) -> Answer: ...
 ```
 
-Schema, argument checks, listing, rights, metrics, paging and the reference are derived from the declaration.
+Schema, argument checks, listing, rights, metrics, paging and reference page are derived from this
+declaration.
 """
 
 from __future__ import annotations
@@ -29,10 +32,11 @@ from lithos.server.tools.compacting import PLAIN, CompactForm
 from lithos.server.tools.fitting import UNPAGED, CuttableAnswer
 
 Profile = Literal["core", "standard", "full", "connector", "own"]
-#: Each profile includes the tools of the profiles before it. `CONNECTOR` lists only its own tools.
+#: Profiles in order. Each profile also contains the tools of the profiles before it. `CONNECTOR` contains
+#: only its own tools.
 PROFILES: Final[tuple[Profile, ...]] = ("core", "standard", "full")
 CONNECTOR: Final = "connector"
-#: Profile of tools that are never listed: only Lithos's own commands and pages call them, with the right
+#: Profile of tools that are never listed. Only Lithos's own commands and pages call them, with the right
 #: `admin`.
 OWN: Final = "own"
 Answer = Mapping[str, Any] | None
@@ -40,26 +44,28 @@ C = TypeVar("C", bound=type[Any])
 
 
 class ToolCall(Protocol):
-    """One call with checked arguments, of a class declared by `@tool`."""
+    """Call of a tool declared by `@tool`. Its fields are the checked arguments."""
 
     async def answer(self, using: Parts) -> Answer: ...
 
 
 @define(eq=False)
 class Tool:
-    """One tool, declared by a decorator on its class. Clients see the docstring of the class.
+    """Declaration of one tool, used as a class decorator. Clients see the docstring of the class.
 
-    `profile`: the smallest profile that lists the tool; `hints`: letters of R, D and I;
+    `profile`: the smallest profile that lists the tool. `hints`: the letters R (read-only), D (destructive)
+    and I (idempotent).
 
-    * `place`: position in `tools/list` (docs/spec/tools.md §2); `of`: subject (notes, tasks or both);
-    * `paged`: the parts of the answer that may be long; `fits_itself`: the tool observes the size limit
-      itself;
-    * `sparing`: the keys that compact answers keep or leave out;
-    * `is_heavy`: a read that computes for milliseconds; while a change runs, such reads run one at a time;
-    * `counts`: the knowledge operation under which metrics count the tool;
-    * `preview`: a parameter and its value (or default) with which a call changes nothing;
-    * `creates`: each call creates a new object, so `request_id` is listed to identify retries;
-    * `is_legacy`: the tool exists only with `server.legacy_tools`.
+    * `place`: the position in `tools/list` (docs/spec/tools.md §2). `of`: the subject (notes, tasks or both).
+    * `paged`: the parts of the answer that may be long. `fits_itself`: the tool itself observes the size
+      limit.
+    * `sparing`: the keys that compact answers keep or leave out.
+    * `is_heavy`: the tool is a read that computes for milliseconds. While a change is running, such reads run
+      one at a time.
+    * `counts`: the knowledge operation to which metrics add the calls.
+    * `preview`: a parameter, and the value with which the call changes nothing. This value is the default.
+    * `creates`: each call creates a new object, so clients see `request_id` and can mark retries.
+    * `is_legacy`: the tool exists only if `server.legacy_tools` is set.
     """
 
     name: str
@@ -79,9 +85,9 @@ class Tool:
     reader: ArgumentReader = field(init=False)
 
     def __call__(self, cls: C) -> C:
-        """Declare the tool."""
-        # Calls are never compared or printed, and generating these methods would take half of the tools'
-        # start time.
+        """Declare the class as a tool and return the finished class."""
+        # Calls are never compared or printed. Without these methods, the start of the tools takes half the
+        # time.
         self.arguments = made = attrs.frozen(cls, eq=False, repr=False)
         changes = "R" not in self.hints and self.profile != OWN
         request: TakesRequest = "listed" if self.creates else "taken" if changes else "none"
@@ -96,7 +102,7 @@ class Tool:
 
     @property
     def reads_notes(self) -> bool:
-        """Return whether the tool reads notes without changing them."""
+        """Return whether the tool only reads, and reads notes."""
         return "R" in self.hints and self.of == "notes"
 
     @property
@@ -105,7 +111,7 @@ class Tool:
         return "R" not in self.hints and self.of != "tasks"
 
     def spec(self, *, is_short: bool = False) -> ToolSpec:
-        """Return the tool as clients see it. `is_short` leaves out rare parameters."""
+        """Return the tool in the form for clients. `is_short` leaves out rare parameters."""
         return ToolSpec(
             name=self.name,
             description=self.description,

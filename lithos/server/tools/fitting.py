@@ -1,9 +1,9 @@
-"""Fitting of answers into `server.max_answer_chars` characters of JSON (docs/spec/vault.md §4).
+"""Size limit for answers: `server.max_answer_chars` characters of JSON (docs/spec/vault.md §4).
 
-Rows and contents are cut where the caller can continue (`truncated`, `next_offset`). Secondary lists are cut
-to 200 rows and report their total (`links_total`). If the answer is still too long, its largest values are
-shortened first and listed in `shortened`. Each value is measured once, and rows only up to the limit, so the
-work depends on the size of the answer and not on the size of the data.
+Rows and contents are cut if the caller can continue (`truncated`, `next_offset`). Secondary lists are cut to
+200 rows, and their total is added (`links_total`). If the answer is still too long, its largest values are
+shortened and listed in `shortened`. Each value is measured once, and rows are measured only up to the limit.
+The work therefore depends on the size of the answer and not on the size of the data.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pydantic_core import to_json
 
 from lithos.text.snippet import cut
 
-#: Maximum number of rows of a secondary list.
+#: Maximum number of rows in a secondary list.
 MOST_BESIDE: Final = 200
-#: Characters reserved for the keys that report a cut.
+#: Number of characters reserved for the keys that report a cut.
 _RESERVE: Final = 600
-#: Characters of a text, or rows of a short answer, that are measured in one step.
+#: Number of characters of a text that are measured at once, and number of rows of a short answer.
 _BLOCK: Final = 4_096
 _ROWS_AT_ONCE: Final = 10
-#: Minimum characters of a shortened value. With less space, the value is left out.
+#: Minimum number of characters of a shortened value. If there is less space, the value is left out.
 _LEAST: Final = 8
-#: Maximum number of values listed in `shortened`.
+#: Maximum number of paths listed in `shortened`.
 _NAMED: Final = 20
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -35,12 +35,12 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 @frozen(kw_only=True)
 class CuttableAnswer:
-    """Parts of a tool's answer that may be long. Paths are keys joined by dots.
+    """Parts of a tool's answer that may be long. Each path consists of keys joined by dots.
 
-    `rows` are lists (or one object) that `offset` pages through together, with at most `most` rows each.
-    `totals` is the place of their totals: `all` means one `total`, `each` means one next to each list, and
-    `none` means no totals. `content` is a text that `offset` continues. `beside` are lists that are cut but
-    not paged.
+    `rows` are lists (or one object) through which `offset` pages together. A page has at most `most` rows of
+    each. `totals` says where their totals are: `all` is one `total`, `each` is a total next to each list,
+    and `none` means no totals. `content` is a text that continues at `offset`. `beside` are lists that are
+    cut without paging.
     """
 
     rows: tuple[str, ...] = ()
@@ -54,10 +54,10 @@ UNPAGED: Final = CuttableAnswer()
 
 
 class AnswerWithImage(dict[str, Any]):
-    """An answer with an image, which clients get as MCP image content after the text."""
+    """Answer with an image. Clients get it as MCP image content after the text."""
 
     def __init__(self, row: Mapping[str, Any], media_type: str, data: str) -> None:
-        """Create the answer from its row and the image; `data` is base64."""
+        """Create the answer from its row and an image. `data` is the image in Base64."""
         super().__init__(row)
         self.media_type = media_type
         self.data = data
@@ -68,7 +68,10 @@ class AnswerWithImage(dict[str, Any]):
 
 
 def cut_warning(length: int) -> dict[str, Any]:
-    """Return the warning for a read of a part of a note. `length` is the length of the whole content."""
+    """Return the warning that an answer contains only a part of a note.
+
+    `length` is the length of the whole content.
+    """
     return {
         "kind": "cut",
         "length": length,
@@ -81,9 +84,11 @@ def cut_warning(length: int) -> dict[str, Any]:
 def fit(
     answer: Mapping[str, Any], paged: CuttableAnswer, limit: int, offset: int, *, is_skipped: bool
 ) -> dict[str, Any]:
-    """Return the answer from `offset` on in at most `limit` characters of JSON (0: no limit).
+    """Return the answer from `offset`, in at most `limit` characters of JSON.
 
-    `is_skipped` says that the tool has already applied the offset. Values are copied before they are changed.
+    If `limit` is 0, there is no limit.
+
+    `is_skipped` says whether the tool has already applied the offset. Values are copied before a change.
     """
     fitted = _copy(answer, (*paged.rows, *paged.beside, paged.content))
     skip = 0 if is_skipped else offset
@@ -117,10 +122,10 @@ def fit(
 
 
 def _is_small(answer: Mapping[str, Any], lists: Iterable[Any], room: int) -> bool:
-    """Return True if an answer surely fits into `room` characters of JSON and has no list to cut.
+    """Return True if the answer has no list to cut and certainly fits into `room` characters of JSON.
 
-    The size is estimated in bytes of UTF-8, at least one per character, by an encoder that takes a tenth of
-    the time. Lists are encoded a few rows at a time, so that the estimate stops soon after the limit.
+    A fast encoder estimates the size in UTF-8 bytes, in a tenth of the time. There is at least one byte per
+    character. Lists are encoded a few rows at a time, so the estimate ends soon after the limit.
     """
     if any(len(value) > MOST_BESIDE for value in lists if value is not None):
         return False
@@ -137,7 +142,7 @@ def _is_small(answer: Mapping[str, Any], lists: Iterable[Any], room: int) -> boo
             room -= len(to_json(part))
             if room < 0:
                 return False
-    except ValueError:  # values that this encoder does not support are measured by the standard encoder
+    except ValueError:  # the standard encoder measures values that the fast encoder does not support
         return False
     return True
 
@@ -152,7 +157,10 @@ def _tell_totals(fitted: dict[str, Any], paged: CuttableAnswer, counts: Mapping[
 
 
 def cut_lists(answer: dict[str, Any], paths: Sequence[str], room: int) -> None:
-    """Cut lists to `room` characters of JSON in total, filling the first lists first. Totals are added."""
+    """Cut lists to `room` characters of JSON in total, and add their totals.
+
+    The first lists are filled first.
+    """
     for path in paths:
         whole, kept = answer.get(path, ()), 0
         while kept < len(whole) and (size := size_of(whole[kept]) + 1) <= room:
@@ -176,7 +184,7 @@ def _fill_rows(
     offset: int,
     shortener: _Shortener,
 ) -> None:
-    """Add as many rows of each list as fit, at least one."""
+    """Add as many rows of each list as there is space for. At least one row is added."""
     longest = max(map(len, rows.values()))
     page = longest if most is None else min(longest, most)
     count = used = 0
@@ -197,7 +205,7 @@ def _fill_rows(
 
 
 def _fill_content(fitted: dict[str, Any], path: str, text: str, room: int, offset: int) -> None:
-    """Add as much of a text as fits, cut at a paragraph."""
+    """Add as much of a text as there is space for. It is cut at a paragraph."""
     shown = _longest_beginning(text, room)
     if shown == len(text):
         _set(fitted, path, text)
@@ -212,7 +220,7 @@ def _fill_content(fitted: dict[str, Any], path: str, text: str, room: int, offse
 
 
 class _Shortener:
-    """Shortens values to a size, and remembers which values changed."""
+    """Shortener for values, which remembers the paths of the values it has changed."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
@@ -234,9 +242,10 @@ class _Shortener:
         return list(value[:kept])
 
     def shorten_object(self, value: dict[str, Any], room: int, path: str = "") -> dict[str, Any]:
-        """Shorten the members of an object.
+        """Shorten the members of an object until it fits into `room` characters.
 
-        Members below an equal share stay whole; larger members share the rest.
+        Members that are smaller than an equal share are not changed. Larger members share the remaining
+        space.
         """
         if size_of(value) <= room:
             return value
@@ -265,14 +274,17 @@ class _Shortener:
 
 
 def size_of(value: Any) -> int:
-    """Return the size in characters of JSON. A long text is measured in pieces."""
+    """Return the size of a value in characters of JSON. A long text is measured in pieces."""
     if isinstance(value, str) and len(value) > _BLOCK:
         return 2 + sum(len(_encode(value[at : at + _BLOCK])) - 2 for at in range(0, len(value), _BLOCK))
     return len(_encode(value))
 
 
 def _longest_beginning(text: str, room: int) -> int:
-    """Return how many characters of a text fit into `room` characters within JSON quotes."""
+    """Return how many characters of a text have a JSON form of at most `room` characters.
+
+    The quotes are not counted.
+    """
     used = at = 0
     most = min(len(text), max(0, room))
     while at < most:
@@ -299,7 +311,7 @@ def _put_rows(fitted: dict[str, Any], path: str, rows: Sequence[Any]) -> None:
 
 
 def _copy(answer: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
-    """Return a copy of the answer, with copies of the objects on the given paths."""
+    """Return a copy of the answer. The objects on the given paths are copied too."""
     copied = dict(answer)
     for first in {path.split(".")[0] for path in paths if "." in path}:
         if isinstance(copied.get(first), dict):
@@ -313,7 +325,7 @@ def _holder(fitted: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def _get(fitted: Mapping[str, Any], path: str) -> Any:
-    """Return the value at a path of one or two keys, or None if it is missing."""
+    """Return the value at a path of one or two keys, or None if the value is missing."""
     outer, _, key = path.rpartition(".")
     holder = fitted.get(outer) if outer else fitted
     return holder.get(key) if isinstance(holder, dict) else None

@@ -1,4 +1,4 @@
-"""Interfaces of notes and of the journal for the registry, which is created before them."""
+"""Interfaces of notes and journal for the tool registry, which is created before both."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from attrs import frozen
 from lithos.server.tools.arguments import Identify, Locate
 from lithos.server.tools.declaring import Answer
 
-#: Serves a call. For a retry whose first call may have taken effect, it gets the time of the first call.
+#: Function that serves a call. If an earlier call with the same id may have taken effect, it gets the time of
+#: that call.
 Serve = Callable[[datetime | None], Awaitable[Answer]]
 
 
 class RecordPartialRead(Protocol):
-    """Records which text of a note an agent got: from `start` up to the end, unless the text `is_cut`."""
+    """Records which part of a note an agent has read.
+
+    It begins at `start` and ends with the note, unless the text `is_cut`.
+    """
 
     def __call__(
         self, note_id: str, agent: str | None, text: str, start: int | None, *, is_cut: bool
@@ -25,7 +29,7 @@ class RecordPartialRead(Protocol):
 
 @frozen
 class NotePorts:
-    """How calls name notes, and how partial reads of them are remembered.
+    """Functions that find the notes named in a call, and record partial reads.
 
     `as_spelled` returns a path prefix in the spelling of the existing folders.
     """
@@ -37,9 +41,9 @@ class NotePorts:
 
 
 class RequestDeduplication(Protocol):
-    """Returns the answer to a call. A retry gets the answer to the first call.
+    """Runs a call once. A retry gets the answer to the first call.
 
-    Raises `InvalidInput` if another call used the same id, and the refusals of `serve`.
+    Raises `InvalidInput` if the id belongs to a different call. Also raises the refusals of `serve`.
     """
 
     async def __call__(
@@ -56,6 +60,6 @@ class RequestDeduplication(Protocol):
 
 @frozen
 class KnownCalls:
-    """Known calls by their `request_id`."""
+    """Earlier calls, by their `request_id`."""
 
     once: RequestDeduplication

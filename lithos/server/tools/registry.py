@@ -1,8 +1,8 @@
-"""Tool registry: order of `tools/list` (docs/spec/tools.md §2), dispatch, error envelopes, metering.
+"""Tool registry: order of `tools/list` (docs/spec/tools.md §2), dispatch, error envelopes and metrics.
 
-Only this module creates error envelopes, and counts and times tool calls. Each caller gets the tools that its
-token allows, under the identity of the token (docs/spec/integration.md §3). A tool's hints decide which right
-it needs, and its class decides which parameters name the caller.
+Only this module creates error envelopes, counts tool calls and measures their time. Each caller gets the
+tools that its token allows, and acts under the identity of the token (docs/spec/integration.md §3). The hints
+of a tool determine the right that it needs. Its class determines the parameters that name the caller.
 """
 
 from __future__ import annotations
@@ -28,17 +28,23 @@ from lithos.server.tools.fitting import UNPAGED, AnswerWithImage, fit
 from lithos.server.tools.ports import NotePorts
 from lithos.server.tools.request_ids import serve_once
 
-#: The parameter name with which clients of upstream's Lithos filter by agent.
+#: Parameter with which clients of upstream's Lithos filter by agent.
 _FILTER: Final = CALLERS[0]
 
 
 def identities_of(tool: Tool) -> tuple[str, ...]:
-    """Return the parameters that name the calling agent: the tool's own first, and always `agent`."""
+    """Return the parameters that name the calling agent.
+
+    The tool's own parameters come first, and `agent` is always included.
+    """
     return tuple(dict.fromkeys((*tool.reader.callers, *CALLERS)))
 
 
 def right_of(tool: Tool, arguments: Mapping[str, Any] | None = None) -> Rights:
-    """Return the right that a call needs. Without `arguments`, return the minimum right for any call."""
+    """Return the right that a call needs.
+
+    Without `arguments`, return the lowest right that any call needs.
+    """
     if tool.profile == OWN:
         return "admin"
     if "R" in tool.hints:
@@ -51,10 +57,11 @@ def right_of(tool: Tool, arguments: Mapping[str, Any] | None = None) -> Rights:
 
 
 def admit(principal: Principal, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments with the caller's identity filled in.
+    """Check the token of a caller and return the arguments with the caller's identity.
 
-    Raises `Forbidden` if the token lacks the right or the call names another agent, `InvalidInput` for
-    reserved names of Lithos, and `ArgumentFault` for an argument that only Lithos itself may give.
+    Raises `Forbidden` if the token lacks the right or if the call names another agent. Raises `InvalidInput`
+    for agent names that are reserved for Lithos, and `ArgumentFault` for an argument that is reserved for
+    Lithos.
     """
     needed = right_of(tool, arguments)
     if not principal.may(needed):
@@ -82,7 +89,7 @@ def admit(principal: Principal, tool: Tool, arguments: Mapping[str, Any]) -> Map
 def _check_names(
     principal: Principal, tool: Tool, names: tuple[str, ...], arguments: Mapping[str, Any]
 ) -> None:
-    """Raise an error if the caller pretends to be Lithos itself."""
+    """Raise an error if the caller uses names or arguments that are reserved for Lithos."""
     for name in tool.reader.own:
         if _said(arguments.get(name)) is not None:
             raise ArgumentFault(f"Argument '{name}' is reserved for Lithos's own commands. Leave it out.")
@@ -95,7 +102,10 @@ def _check_names(
 
 
 def spec_for(principal: Principal, tool: Tool, spec: ToolSpec) -> ToolSpec | None:
-    """Return the tool as `tools/list` shows it to this caller, or None if the caller may not call it."""
+    """Return the tool in the form in which this caller sees it in `tools/list`.
+
+    If the caller may not call it, return None.
+    """
     if not principal.may(right_of(tool)):
         return None
     required = spec.input_schema.get("required", ())
@@ -110,7 +120,10 @@ def spec_for(principal: Principal, tool: Tool, spec: ToolSpec) -> ToolSpec | Non
 
 
 def _said(value: Any) -> Any:
-    """Return a value as the tools read it: without blank text, and without space around a name."""
+    """Return a value in the form in which the tools read it.
+
+    Blank text becomes None, and names have no surrounding space.
+    """
     return (one_form(value) or None) if isinstance(value, str) else value
 
 
@@ -119,14 +132,14 @@ _MODES: Final = ("fulltext", "semantic", "hybrid", "graph")
 
 @frozen
 class ToolMeter:
-    """Meter that updates the instruments of `lithos.metrics` for each call."""
+    """Recorder of metrics for tool calls."""
 
     metrics: Metrics = field(factory=Metrics)
 
     def record(
         self, tool: Tool, mode: Any, answer: Answer, outcome: str, error: str | None, seconds: float
     ) -> None:
-        """Count one call. `outcome` is ok, error or exception; `error` is the error code, if any."""
+        """Record one call. `outcome` is ok, error or exception, and `error` is the error code or None."""
         metrics, name = self.metrics, tool.name
         metrics.count("tool_calls", name)
         metrics.observe("tool_duration_seconds", seconds, name, outcome)
@@ -153,7 +166,7 @@ class ToolMeter:
 
 
 def begin_tools(metrics: Metrics, tools: Iterable[Tool], *, has_connectors: bool) -> None:
-    """Create the metric series of tool calls, so that they are zero before the first call."""
+    """Create the metric series of tool calls. They are zero until the first call."""
     for tool in tools:
         if tool.profile == OWN or (tool.profile == CONNECTOR and not has_connectors):
             continue
@@ -169,35 +182,36 @@ def begin_tools(metrics: Metrics, tools: Iterable[Tool], *, has_connectors: bool
         metrics.begin("cache_lookups", outcome)
 
 
-#: Refusals whose code may be returned as `status` (`server.write_outcomes: status`).
+#: Error codes that may replace the status `error` (`server.write_outcomes: status`).
 WRITE_OUTCOMES: Final = frozenset({"version_conflict", "slug_collision", "path_collision", "duplicate"})
-#: Maximum characters of a message, which may quote arguments of any length.
+#: Maximum number of characters of an error message. It may quote long arguments.
 LONGEST_MESSAGE: Final = 1_000
 
 
 def envelope(refusal: LithosError, status: str = "error") -> Mapping[str, Any]:
-    """Return the error envelope of a refusal. With a code of `WRITE_OUTCOMES` it always has `warnings`."""
+    """Return the error envelope of a refusal. For a code in `WRITE_OUTCOMES`, it always has `warnings`."""
     told = {"status": status, "code": refusal.code, "message": _shorten(refusal.message), **refusal.extras}
     return {**told, "warnings": told.get("warnings", [])} if refusal.code in WRITE_OUTCOMES else told
 
 
 def _shorten(message: str) -> str:
-    """Shorten a message that quotes a long argument; its beginning and the advice at the end stay."""
+    """Shorten a message that quotes a long argument. The beginning and the advice at the end are kept."""
     if len(message) <= LONGEST_MESSAGE:
         return message
     return f"{message[: LONGEST_MESSAGE // 2]} … {message[-LONGEST_MESSAGE // 2 :]}"
 
 
 class Tools:
-    """All tools of one server, in their fixed order."""
+    """All tools of one server, in fixed order."""
 
-    #: Instructions for clients in addition to the usual ones.
+    #: Additional instructions for clients, which follow the usual instructions.
     told = ""
 
     def __init__(self, using: Parts, tools: Sequence[Tool]) -> None:
-        """Create the registry with the tools of all capabilities, in listing order.
+        """Create the registry. `tools` contains the tools of all capabilities, in the order of the listing.
 
-        Until the start is complete, answers about notes say so, and writes wait for the first indexing pass.
+        While notes are still being read at the start, answers about notes say so, and writes wait until all
+        notes are known.
         """
         server = using.get(ServerConfig)
         self._notes = using.get(NotePorts)
@@ -211,10 +225,10 @@ class Tools:
         }
         shown = (CONNECTOR,) if server.tools == CONNECTOR else PROFILES[: PROFILES.index(server.tools) + 1]
         self._listed = self._specs(shown)
-        #: Additional tools for clients that connected through OAuth.
+        #: Additional tools for clients that are connected through OAuth.
         self._for_connectors = () if server.tools == CONNECTOR else self._specs((CONNECTOR,))
         self._outcome_status = using.get(ServerConfig).is_plain
-        #: Maximum characters of JSON in an answer; 0 means no limit.
+        #: Maximum size of an answer in characters of JSON. 0 means no limit.
         self._max_answer_chars = server.answer_limit
         self._is_compact = using.get(ServerConfig).answers_compactly
         self._meter = ToolMeter(using.get(Metrics))
@@ -222,7 +236,7 @@ class Tools:
         self._admission = Admission()
 
     def acting_as(self, principal: Principal) -> ActingTools:
-        """Return the tools with the rights and the identity of this caller."""
+        """Return the tools for a caller, with the caller's rights and identity."""
         return ActingTools(self, principal)
 
     def _specs(self, profiles: Sequence[str]) -> tuple[tuple[Tool, ToolSpec], ...]:
@@ -247,20 +261,21 @@ class Tools:
         *,
         is_whole: bool = False,
     ) -> Answer:
-        """Run a tool. Domain errors and refusals of the caller are returned as error envelopes.
+        """Call a tool. Domain errors and refusals of the caller are returned as error envelopes.
 
-        Without a `principal`, the caller is code of this process; external calls use `acting_as`. With
+        Without a `principal`, the caller is code in this process. External calls use `acting_as`. With
         `is_whole`, the answer is not cut, and a refusal is raised. Lithos's own commands and pages get full
-        answers, whatever `server.answers` is.
+        answers for every value of `server.answers`.
 
-        Raises `UnknownTool` and `ArgumentFault`, which become protocol errors.
+        Raises `UnknownTool` and `ArgumentFault`. They become protocol errors.
         """
         tool = self._by_name.get(name)
         if tool is None or (tool.profile == OWN and not principal.is_own):
             raise UnknownTool(name)
         began = perf_counter()
         answer: Answer = None
-        # Decided before the call, because the start may complete after the call has already skipped files.
+        # Decided before the call, because the start may be completed during a call that has already skipped
+        # files.
         is_early = tool.reads_notes and not self._opening.complete.is_set()
         outcome = "exception"
         error: str | None = "exception"
@@ -296,7 +311,10 @@ class Tools:
         return {**answer, **self._early(answer, is_of_one="path" in arguments)}
 
     def _early(self, answer: Mapping[str, Any], *, is_of_one: bool) -> dict[str, Any]:
-        """Return the keys that report possibly missing notes. A failed search index may also miss notes."""
+        """Return the keys that report that notes may be missing.
+
+        A search index that has failed is a second possible reason.
+        """
         told: dict[str, Any] = {"indexing": dict(self._opening.progress()), "degraded": True}
         is_blamed = "failed_backends" in answer or answer.get("code") == SearchBackendFailed.code
         if is_of_one or (answer.get("status") == "error" and not is_blamed):
@@ -313,9 +331,10 @@ class Tools:
         return given
 
     def _as_meant(self, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the arguments. With `write_outcomes: status`, `agent` becomes the filter by agent.
+        """Return the arguments. With `write_outcomes: status`, `agent` is renamed to the filter for agents.
 
-        Clients of upstream's Lithos filter with `agent`. All other clients name the caller with it.
+        Clients of upstream's Lithos use `agent` as a filter. All other clients use it for the name of the
+        caller.
         """
         name, agent = tool.reader.agent_filter, arguments.get(_FILTER)
         if not self._using.get(ServerConfig).is_plain or name is None or _said(agent) is None:
@@ -325,19 +344,22 @@ class Tools:
         return {key: value for key, value in arguments.items() if key != _FILTER} | {name: agent}
 
     async def with_ids(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the arguments with note paths replaced by ids. Raises the errors of the argument reader."""
+        """Return the arguments with ids in place of note paths.
+
+        Raises the errors of `ArgumentReader.with_ids`.
+        """
         return await self._by_name[name].reader.with_ids(arguments, self._notes.locate, self._notes.identify)
 
     def fitted(
         self, name: str, answer: Mapping[str, Any], arguments: Mapping[str, Any], principal: Principal
     ) -> Answer:
-        """Return an answer merged from several answers, cut to the tool's usual size limit."""
+        """Return an answer that was merged from several answers, cut to the usual size limit of the tool."""
         tool = self._by_name[name]
         given, offset = self.read(name, arguments, principal), tool.reader.offset(arguments)
         return self._fit(tool, answer, offset, given, is_full=principal.is_own)
 
     async def _serve(self, tool: Tool, given: ToolCall, principal: Principal) -> Answer:
-        """Serve a call. A heavy read may have to wait while a change runs."""
+        """Serve a call. While a change is running, a heavy read may have to wait."""
         if tool.is_heavy:
             async with self._admission.reading():
                 return await given.answer(self._using)
@@ -347,7 +369,7 @@ class Tools:
             return await given.answer(self._using)
 
     def _as_spelled(self, tool: Tool, given: Any) -> Any:
-        """Return the arguments with the path prefix in the spelling of the note folders."""
+        """Return the arguments with a path prefix in the spelling of the existing folders."""
         if not tool.reader.has_prefix or not given.path_prefix:
             return given
         return evolve(given, path_prefix=self._notes.as_spelled(given.path_prefix))
@@ -359,7 +381,7 @@ class Tools:
         principal: Principal,
         arguments: Mapping[str, Any],
     ) -> Answer:
-        """Serve a call. A call with a `request_id` that the caller already used gets its first answer."""
+        """Serve a call. If the caller has already used the `request_id`, return the first answer."""
         request_id = tool.reader.request_id(arguments)
         if request_id is None:
             return await self._serve(tool, given, principal)
@@ -375,7 +397,7 @@ class Tools:
         )
 
     def _fit(self, tool: Tool, answer: Answer, offset: int, given: object, *, is_full: bool) -> Answer:
-        """Return the answer within the size limit; compact unless `is_full`."""
+        """Return the answer within the size limit. It is compact unless `is_full` is set."""
         if answer is None or tool.fits_itself:
             return answer
         limit, skips, paged = self._max_answer_chars, tool.reader.skips, tool.paged
@@ -395,7 +417,7 @@ class Tools:
     def _remember(
         self, given: ToolCall, answer: Mapping[str, Any], offset: int, principal: Principal
     ) -> None:
-        """Remember which part of a note's text was returned."""
+        """Record which part of a note's text was returned."""
         holder = answer.get("document", answer)
         text = holder.get("content") if holder else None
         if text and "id" in holder:
@@ -410,7 +432,7 @@ class Tools:
 
 @frozen
 class ActingTools:
-    """The tools of a server for one caller: a cheap view of `Tools`."""
+    """Tools of a server for one caller. Creating this view of `Tools` takes almost no time."""
 
     _tools: Tools
     _principal: Principal
@@ -420,5 +442,5 @@ class ActingTools:
         return self._tools.listed(self._principal)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Run a tool as this caller. See `Tools.call`."""
+        """Call a tool as this caller. See `Tools.call`."""
         return await self._tools.call(name, arguments, self._principal)

@@ -1,4 +1,4 @@
-"""The argument `request_id` of tools that change data (docs/spec/tools.md §1.6)."""
+"""Argument `request_id` of tools that change data (docs/spec/tools.md §1.6)."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Recovering(Protocol):
-    """A call that can find out itself whether it has taken effect since `begun`."""
+    """Call that can find out itself whether it has taken effect since `begun`."""
 
     async def answer_again(self, using: Parts, begun: datetime) -> Answer: ...
 
 
 @frozen
 class _Again:
-    """A retry of a call whose first process ended before the answer."""
+    """Retry of a call. The process that ran the first call ended before the answer."""
 
     _tool: Tool
     _given: ToolCall
     _begun: datetime
 
     async def answer(self, using: Parts) -> Answer:
-        """Return the answer if a repetition creates nothing twice. Otherwise raise `OutcomeUnknown`."""
+        """Return the answer if a second call creates nothing twice. Otherwise raise `OutcomeUnknown`."""
         if isinstance(self._given, Recovering):
             return await self._given.answer_again(using, self._begun)
         if self._tool.creates or "I" in self._tool.hints:
@@ -43,7 +43,7 @@ class _Again:
 
 
 def unknown_outcome() -> OutcomeUnknown:
-    """Return the refusal of a retry that could take effect a second time."""
+    """Return the error for a retry that could take effect a second time."""
     return OutcomeUnknown(
         "The first call with this request_id was not answered, and whether it took effect is "
         "unknown. Nothing was changed now. Check whether the first change exists, then call with "
@@ -59,7 +59,10 @@ async def serve_once(
     request_id: str,
     serve: Callable[[ToolCall], Awaitable[Answer]],
 ) -> Answer:
-    """Serve a call unless it was served before. `caller` is the token and the agent named in the call."""
+    """Serve a call unless the same call was already served.
+
+    `caller` contains the token's principal and the agent named in the call.
+    """
     principal, agent = caller
     arguments: Mapping[str, Any] = attrs.asdict(given, recurse=False)  # type: ignore[arg-type]
     named = agent if isinstance(agent, str) and agent.strip() else UNKNOWN_AGENT

@@ -1,7 +1,6 @@
-"""MCP resources and prompts: resource URIs, the resources that an event changes, and prompt templates.
+"""MCP resources and prompts: URIs of resources, effects of events on resources, and prompt templates.
 
-Resources are specified in docs/spec/mcp.md §4. Prompts, which clients offer to people by name, are in section
-5.
+Resources are specified in docs/spec/mcp.md §4, and prompts in §5. Clients offer the prompts to users by name.
 """
 
 from __future__ import annotations
@@ -16,12 +15,15 @@ from attrs import frozen
 
 from lithos.kernel.values.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED, EventDraft
 
-#: Maximum characters of one argument.
+#: Maximum number of characters of one prompt argument.
 LONGEST: Final = 10_000
 
 
 class BadPrompt(ValueError):
-    """The prompt is unknown, or an argument is missing, unknown or invalid. The message says which."""
+    """The prompt is unknown, or one of its arguments is missing, unknown or invalid.
+
+    The message gives the reason.
+    """
 
 
 @frozen
@@ -35,7 +37,7 @@ class PromptArgument:
 
 @frozen
 class Prompt:
-    """A prompt as listed to clients. `write` returns its text for complete arguments."""
+    """Prompt in the list for clients. `write` returns its text when all arguments are given."""
 
     name: str
     title: str
@@ -44,12 +46,12 @@ class Prompt:
     write: Callable[[Mapping[str, str]], str]
 
     def render(self, given: Mapping[str, str]) -> str:
-        """Return the text of the prompt. Raises `BadPrompt`."""
+        """Return the text of the prompt for the given arguments. Raises `BadPrompt`."""
         known = {argument.name: argument for argument in self.arguments}
         for name in given:
             if name not in known:
                 raise BadPrompt(
-                    f"Unknown argument {name[:100]!r}: prompt '{self.name}' takes {', '.join(known)}."
+                    f"Unknown argument {name[:100]!r}. Prompt '{self.name}' accepts {', '.join(known)}."
                 )
             if len(given[name]) > LONGEST:
                 raise BadPrompt(
@@ -157,7 +159,7 @@ PROMPTS: Final = (
 
 
 def render_prompt(name: str, given: Mapping[str, str]) -> tuple[Prompt, str]:
-    """Return a prompt and its text. Raises `BadPrompt`."""
+    """Return a prompt and its text for the given arguments. Raises `BadPrompt`."""
     for prompt in PROMPTS:
         if prompt.name == name:
             return prompt, prompt.render(given)
@@ -187,25 +189,25 @@ _CHANGES_LIST: Final = frozenset(
 
 @frozen
 class ResourceAddress:
-    """A parsed resource URI. `id` is empty for the resource of all tags."""
+    """Parsed resource URI. `id` is empty for the resource that contains all tags."""
 
     kind: Literal["note", "task", "tags"]
     id: str = ""
 
     @property
     def uri(self) -> str:
-        """Return the canonical URI, under which the resource is listed."""
+        """Return the canonical URI. The resource list contains it in this form."""
         if self.kind == "tags":
             return TAGS_URI
         return (NOTE_PREFIX if self.kind == "note" else TASK_PREFIX) + quote(self.id, safe="")
 
 
 def read_address(uri: str) -> ResourceAddress | None:
-    """Parse a resource URI with an id in any percent-encoding. Return None for unknown URIs."""
+    """Parse a resource URI. The id may be percent-encoded in any way. Return None for an unknown URI."""
     if uri == TAGS_URI:
         return ResourceAddress("tags")
     try:
-        uri.encode()  # text that UTF-8 cannot encode is not an id
+        uri.encode()  # a text that UTF-8 cannot encode is not an id
         if uri.startswith(NOTE_PREFIX) and (note_id := unquote(uri[len(NOTE_PREFIX) :], errors="strict")):
             return ResourceAddress("note", note_id)
         if uri.startswith(TASK_PREFIX) and (task_id := unquote(uri[len(TASK_PREFIX) :], errors="strict")):

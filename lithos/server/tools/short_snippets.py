@@ -1,4 +1,7 @@
-"""Short snippets for small answers (docs/spec/notes.md §10): the sentences that match best."""
+"""Short snippets for small answers (docs/spec/notes.md §10).
+
+They consist of the sentences that match best.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +12,34 @@ from typing import Final
 from lithos.text.snippet import Terms, first_places
 from lithos.text.words.analysis import fold
 
-#: Weights of the first rows; all other rows have 1. The first rows most often contain the answer. In a test
-#: with 60 questions each, ten rows contained the answer for 40 instead of 27 % (documentation) and for 42
-#: instead of 33 % (dialogues), in the same number of characters, compared with twice the space for the first
-#: three rows.
+#: Weights of the first three rows for the division of the space. All other rows have weight 1. The first rows
+#: most often contain the answer. A test with 60 questions each compared this division with a double weight
+#: for the first three rows, in the same number of characters. Ten rows contained the answer for 40 instead of
+#: 27 % (documentation) and for 42 instead of 33 % (dialogues).
 _FIRST: Final = (4, 3, 2)
-#: Minimum characters of a snippet.
+#: Minimum number of characters in a snippet.
 LEAST: Final = 60
-#: Boundaries between sentences and between lines, but not after `i.e.` or an item number.
+#: Boundaries between sentences and between lines. There is no boundary after `i.e.` or an item number.
 _BETWEEN: Final = re.compile(r"(?:(?<=\w\w[.!?])|(?<=[。！？]))[^\S\n]+|\n+")
-#: Last characters of a sentence that the next sentence usually answers.
+#: Last characters of a sentence that is usually answered by the next sentence.
 _OPEN: Final = ("?", "？", ":", "：")
 _ELLIPSIS: Final = "..."
 _MARKS: Final = ".!?。！？"
-#: Divisor of the space: at most a third of a cut sentence precedes its first match.
+#: Divisor of the space before the first match. At most a third of a cut sentence precedes its first match.
 _BEFORE: Final = 3
 
 
 def rooms(count: int, room: int) -> list[int]:
-    """Divide `room` characters between `count` snippets, and return the share of each."""
+    """Divide `room` characters between `count` snippets and return the size of each snippet."""
     shares = [*_FIRST, *[1] * count][:count]
     return [max(LEAST, room * share // sum(shares)) for share in shares]
 
 
 def shorten(text: str, terms: Terms, most: int) -> str:
-    """Return the adjacent sentences and lines that match best, in at most `most` characters of JSON.
+    """Return adjacent sentences and lines that match best, in at most `most` characters of JSON.
 
-    A selection that ends with a question or a colon counts half, so that its next sentence is preferred.
-    Long sentences are cut between words.
+    The value of a selection is halved if it ends with a question mark or a colon, so that the next sentence
+    is included. Long sentences are cut between words.
     """
     if escaped_length(text) <= most:
         return text
@@ -60,24 +63,24 @@ def shorten(text: str, terms: Terms, most: int) -> str:
 
 
 def escaped_length(text: str) -> int:
-    """Return the length of a text within JSON quotes."""
+    """Return the length of a text in JSON, without its quotes."""
     return len(text) + text.count("\n") + text.count('"') + text.count("\\")
 
 
 def _units(text: str) -> Sequence[tuple[int, int]]:
-    """Return beginning and end of each sentence or line."""
+    """Return the beginning and the end of each sentence or line."""
     edges = [0, *(edge for found in _BETWEEN.finditer(text) for edge in found.span()), len(text)]
     units = [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if start < end]
     return units or [(0, len(text))]
 
 
 def _matched(text: str, terms: Terms) -> dict[int, float]:
-    """Return the weights of the terms that occur in a sentence, by term number."""
+    """Return the weights of the terms that occur in a text, by the number of the term."""
     return {number: terms.terms[number].weight for number in first_places(fold(text), terms)}
 
 
 def _cut(text: str, start: int, end: int, terms: Terms, most: int) -> str:
-    """Return `text[start:end]` cut to `most` characters around its first match, with dots at the cuts."""
+    """Return `text[start:end]`, cut to `most` characters around its first match. Dots mark the cuts."""
     room = max(1, most - 2 * len(_ELLIPSIS))
     if escaped_length(text[start:end]) > room:
         folded = fold(text[start:end])

@@ -1,4 +1,4 @@
-"""Interface for tokens, as the HTTP server needs it, and a keyring with at most one token."""
+"""Interfaces for tokens that the HTTP server needs, and a keyring with at most one token."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import trio
 
 from lithos.kernel.values.principals import ANYONE, Principal
 
-#: The principal of `server.auth_token`.
+#: Principal of the token in `server.auth_token`.
 AUTH_TOKEN: Final = Principal("auth_token", "admin")
 
 
 class ForeignIssuer(Protocol):
-    """The tokens of another authorization server."""
+    """Interface to an external authorization server whose tokens are accepted."""
 
     async def prepare(self, secret: bytes) -> None:
-        """Fetch the key of a token, so that `Keyring.find` can verify the token."""
+        """Fetch the key with which `Keyring.find` can verify a token."""
         ...
 
 
 class Keyring(Protocol):
-    """Valid tokens of a server, and the principal of each token."""
+    """Interface for the valid tokens of a server, each with its principal."""
 
     @property
     def is_open(self) -> bool: ...
@@ -42,7 +42,7 @@ class Keyring(Protocol):
 
 
 class OneToken:
-    """A keyring that contains only `server.auth_token`, or no token."""
+    """Keyring that contains only `server.auth_token`, or no token."""
 
     foreign: Final = None
     trouble: Final = None
@@ -56,15 +56,15 @@ class OneToken:
         return self._digest is None
 
     def find(self, secret: bytes) -> Principal | None:
-        """Return the principal of a token."""
+        """Return the principal of a token, or None if the token is not valid."""
         digest = hashlib.sha256(secret).digest()
         is_it = self._digest is not None and hmac.compare_digest(self._digest, digest)
         return AUTH_TOKEN if is_it and secret else None
 
     def is_valid(self, principal: Principal) -> bool:
-        """Return whether this keyring still admits the principal."""
+        """Return whether this keyring still admits a principal."""
         return principal == (ANYONE if self.is_open else AUTH_TOKEN)
 
     async def wait_changed(self) -> None:
-        """Never return, because the token never changes."""
+        """Wait forever, because this token never changes."""
         await trio.sleep_forever()

@@ -1,7 +1,8 @@
-"""Values of tool arguments: the readers of each kind, and the JSON schemas.
+"""Values of tool arguments. For each kind of value there is a reader and a JSON schema.
 
-Some clients and models encode values twice or as text: `"true"`, `"3"`, `"null"`, `"[\"a\"]"`, or one text
-for a list. Unambiguous text is accepted. For other text, `ArgumentFault` says what is expected.
+Some clients and models encode a value twice, or send a text in place of the value: `"true"`, `"3"`, `"null"`,
+`"[\"a\"]"`, or a single text for a list. Text is accepted if its meaning is clear. Otherwise, `ArgumentFault`
+says what is expected.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from lithos.text.yaml.nodes import MAX_DEPTH
 
 
 class ArgumentFault(Exception):
-    """An argument is unknown, missing or of the wrong type. `message` names it."""
+    """An argument is unknown, missing or of the wrong type. `message` names the argument."""
 
     code: Final = "invalid_input"
 
@@ -27,31 +28,31 @@ class ArgumentFault(Exception):
         self.message = message
 
 
-#: Maximum characters of an array or object that is given as JSON text.
+#: Maximum number of characters of an array or object that is sent as JSON text.
 LONGEST_JSON_TEXT: Final = 1024 * 1024
-#: Texts that are read as true or false, in lower case.
+#: Texts in lower case that are read as true or false.
 _FLAGS: Final = {
     **dict.fromkeys(("true", "1", "yes", "on", 1), True),
     **dict.fromkeys(("false", "0", "no", "off", 0), False),
 }
-#: Texts with which clients mean that a value is left out, in lower case.
+#: Texts in lower case with which clients mean "no value".
 _NOTHING: Final = frozenset({"null", "none", "undefined"})
-#: Characters that suggest several items or broken JSON in the text of a list argument.
+#: Characters in the text for a list argument that suggest several items or broken JSON.
 _MORE_THAN_ONE: Final = frozenset(',"[]{}\n')
 
 
 def is_blank(value: Any) -> bool:
-    """Return whether a value is a text that consists of white space."""
+    """Return whether a value is a text that contains only white space."""
     return isinstance(value, str) and not value.strip()
 
 
 def says_nothing(value: Any) -> bool:
-    """Return whether a value is a text such as "null", which means "no value" unless a text is expected."""
+    """Return whether a value is a text such as "null". It means "no value" if no text is expected."""
     return isinstance(value, str) and value.strip().lower() in _NOTHING
 
 
 def kind_of(hint: Any) -> Any:
-    """Return the kind of a type.
+    """Return the kind of a type hint, which is a key of `KINDS`.
 
     `str | None` -> str, `tuple[str, ...] | None` -> tuple, `dict[str, Any]` -> dict, `dict[str, Any] |
     list[Any]` -> list, which accepts both.
@@ -62,9 +63,9 @@ def kind_of(hint: Any) -> Any:
 
 
 def read_text(name: str, value: Any) -> str:
-    """Return the text of an argument.
+    """Return the text of an argument, after checking its type and its characters.
 
-    Raises `ArgumentFault`, and `InvalidInput` for text that no file can hold.
+    Raises `ArgumentFault`. Raises `InvalidInput` for text that a file cannot store.
     """
     if not isinstance(value, str):
         raise _wrong_type(name, "text", value)
@@ -131,9 +132,9 @@ def _read_structure(name: str, value: Any) -> dict[str, Any] | list[Any]:
 
 
 def _parse_json_text(value: Any, wanted: type[Any] | types.UnionType) -> Any:
-    """Return parsed JSON text of the wanted type, and any other value unchanged.
+    """Parse JSON text of the wanted type and return the result. Any other value is returned unchanged.
 
-    Some clients encode arrays and objects a second time.
+    Some clients encode arrays and objects twice.
     """
     if not isinstance(value, str) or not value.strip().startswith(("[", "{")):
         return value
@@ -147,7 +148,7 @@ def _parse_json_text(value: Any, wanted: type[Any] | types.UnionType) -> Any:
 
 
 _ANY_ITEM: Final = {"anyOf": [{"type": "object"}, {"type": "string"}]}
-#: Maps the kind of a parameter to the reader of its values and its JSON schema.
+#: Reader and JSON schema for each kind of parameter.
 KINDS: Mapping[Any, tuple[Callable[[str, Any], Any], Mapping[str, Any]]] = {
     str: (read_text, {"type": "string"}),
     int: (read_integer, {"type": "integer"}),
@@ -155,7 +156,8 @@ KINDS: Mapping[Any, tuple[Callable[[str, Any], Any], Mapping[str, Any]]] = {
     bool: (_read_flag, {"type": "boolean"}),
     tuple: (_read_texts, {"type": "array", "items": {"type": "string"}}),
     dict: (_read_object, {"type": "object"}),
-    # Some clients cannot read items without a type, and others refuse a list schema without items.
+    # Some clients cannot read a list schema whose items have no type. Others refuse a list schema without
+    # items.
     list: (_read_structure, {"anyOf": [{"type": "object"}, {"type": "array", "items": _ANY_ITEM}]}),
     # The tool checks this value itself and answers with an error envelope.
     object: (lambda _, value: value, {"type": "number"}),
@@ -163,7 +165,7 @@ KINDS: Mapping[Any, tuple[Callable[[str, Any], Any], Mapping[str, Any]]] = {
 
 
 def _check_nested(name: str, value: Any, depth: int = 0) -> None:
-    """Raise `InvalidInput` for a value that YAML or JSON cannot store and read back."""
+    """Raise `InvalidInput` for a value that YAML or JSON could not store and read back."""
     if depth > MAX_DEPTH:
         raise InvalidInput(f"{name} is nested deeper than {MAX_DEPTH} levels. Flatten the value.")
     if isinstance(value, str):
@@ -189,7 +191,7 @@ def _is_finite(number: float) -> bool:
 
 
 def _check_characters(name: str, text: str) -> None:
-    """Raise `InvalidInput` for NUL and lone surrogates, which a text file cannot store."""
+    """Raise `InvalidInput` for text with NUL or a lone surrogate, which a text file cannot store."""
     if "\0" in text:
         raise InvalidInput(
             f"{name} contains a NUL character, which text files cannot store. Remove the character."
@@ -207,12 +209,12 @@ def _wrong_type(name: str, wanted: str, value: Any) -> ArgumentFault:
 
 
 def _describe(value: Any) -> str:
-    """Describe a wrong value in a few words, whatever its size and depth."""
+    """Return a short description of a wrong value, whatever its size and depth."""
     if isinstance(value, str):
         return repr(value[:60])
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    # Python refuses to convert integers of more than 4,300 digits to text
+    # Python does not convert integers of more than 4,300 digits to text
     return "a very large number" if not _is_finite(value) else repr(value)[:60]

@@ -72,7 +72,7 @@ async def test_each_settlement_is_applied_once_and_names_the_person(tmp_path: Pa
             assert versions[winner][0]["agent"] == "Ann Person"
             assert await warned(person, loser) == ["superseded"]
         feed = await person.look("/console/")
-        assert "Ann Person related Four seconds → Nine seconds contradicts" in feed.told
+        assert "Ann Person connected Four seconds → Nine seconds contradicts" in feed.told
         assert "No two notes contradict each other." in feed.text
 
 

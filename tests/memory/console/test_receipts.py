@@ -116,7 +116,7 @@ async def test_receipt_list_is_newest_first_filtered_and_paged(tmp_path: Path) -
         assert [(args, await questions(**args)) for args, _ in told] == told
         note = await person.lithos.create("Diary", "lion", agent="ann", access_scope="agent_private")
         address = f"/console/receipts/{(await retrieve(person, 'lion'))['receipt_id']}"
-        assert "Private:" in await person.page(address)
+        assert "This receipt is private" in await person.page(address)
         assert ">private<" in await person.page("/console/receipts")
         await person.lithos.call("lithos_delete", id=note, agent="ann")
         assert "deleted since" in await person.page(address)

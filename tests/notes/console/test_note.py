@@ -62,7 +62,7 @@ async def test_note_page_shows_text_frontmatter_links_and_lineage(tmp_path: Path
         assert [one.text for one in prose.all("a", "broken")] == ["Not there"]
         assert "First" in [one.text for one in page.all("a", href="#n-first")]
         for expected in (
-            "reviewed_by Kim", "due_at one day", "Links here 1 The reader", "Not there no such note",
+            "reviewed_by Kim", "due_at one day", "Links here 1 The reader", "Not there note not found",
             "Depends on The source", "Notes that depend on this note 1 The reader", "ann 1 time",
         ):  # fmt: skip
             assert expected in page.told, expected
@@ -207,7 +207,7 @@ async def test_restore_shows_its_effects_and_is_recorded_once_for_person(tmp_pat
         address = f"/console/notes/{note_id}/restore?version=1"
         asked = await person.page(address)
         page = check(asked)
-        for told in ("become version 3", "version 2 (updated by bob )", "recorded as a change by Ann B"):
+        for told in ("become version 3", "version 2 (updated by bob )", "recorded under the name Ann B"):
             assert told in page.told, told
         assert "+The first text." in [one.text for one in page.all("ins")]
         assert "-The second text." in [one.text for one in page.all("del")]
@@ -269,7 +269,7 @@ async def test_quarantine_shows_dependents_and_is_recorded_once_for_the_person(t
         await person.submit("/console/identity", agent="Ann")
         asked = await person.page(f"/console/notes/{note_id}/quarantine")
         page = check(asked)
-        for told in ("Near 1 step", "Far 2 steps", "recorded as a change by Ann"):
+        for told in ("Near 1 step", "Far 2 steps", "record this change under the name Ann"):
             assert told in page.told, told
         assert f"/console/notes/{far}" in page.links
         assert (await lithos.read(note_id))["metadata"]["status"] == "active"
@@ -371,9 +371,9 @@ async def test_backlinks_are_sorted_and_paged_with_their_sentence(tmp_path: Path
         assert rows[0] == "Note 01 It depends on Target, says 1."
         assert len(rows) == 20
         assert "Links here 23" in page.told
-        (more,) = [link.attributes["href"] for link in page.all("a") if link.text == "more →"]
+        (more,) = [link.attributes["href"] for link in page.all("a") if link.text == "next →"]
         page = await person.look(f"/console/notes/{target}{more}")
         assert [row.told for row in page.all("ul", "backlinks")[0].all("li")] == [
             f"Note {number} It depends on Target, says {number}." for number in (21, 22, 23)
         ]
-        assert any(link.text == "← before" for link in page.all("a"))
+        assert any(link.text == "← previous" for link in page.all("a"))

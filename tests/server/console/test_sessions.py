@@ -59,7 +59,7 @@ def test_tokenless_session_ends_when_a_token_is_defined() -> None:
     ring.valid.add(OWNER)
     assert sessions.needs_login
     assert sessions.find(session.id) is None
-    assert "asks for a token now" in sessions.why_ended(session.id)
+    assert "requires a token now" in sessions.why_ended(session.id)
     ring.valid.clear()
     assert sessions.find(session.id) is None
 

@@ -95,10 +95,10 @@ async def test_each_event_type_is_shown_as_sentence_with_links(tmp_path: Path) -
         assert sentences_of(page)[::-1] == [
             "ann wrote First note +1 raft",
             "bob wrote Second note +1",
-            f"bob related {one[:8]} → Second note supports",
+            f"bob connected {one[:8]} → Second note supports",
             "ann created task A task",
             "bob claimed review of A task",
-            "bob posted a finding for A task, in Second note It works.",
+            "bob posted a finding about A task in Second note It works.",
             "bob completed A task Done well.",
             "ann deleted first-note.md raft",
         ]
@@ -125,7 +125,7 @@ async def test_proposal_outcomes_are_shown_with_links(tmp_path: Path) -> None:
         ]
         page = await person.look("/console/?type=proposal")
         assert sentences_of(page)[::-1] == [
-            "bot proposed a change of Plan",
+            "bot proposed a change to Plan",
             "bee proposed the new note Fresh",
             "bee proposed to delete Plan",
             "bee proposed to move Plan to attic/plan.md",
@@ -207,7 +207,7 @@ async def test_feed_is_filtered_by_type_agent_and_tag(tmp_path: Path) -> None:
         chosen = [each for each in page.all("option") if "selected" in each.attributes]
         assert [each.attributes["value"] for each in chosen] == ["task.created"]
         none = await person.look("/console/?agent=nobody")
-        assert "No such events happened recently." in none.text
+        assert "No matching events happened recently." in none.text
 
 
 async def test_events_after_a_position_are_shown_completely_and_once(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ async def test_technical_events_are_shown_only_on_request(tmp_path: Path) -> Non
         await person.lithos.call("lithos_task_create", title="A task", agent="ann")
         assert await told(person) == ["ann created task A task"]
         assert len(await told(person, "&machinery=1")) == 3
-        assert await told(person, "&type=agent.registered") == ["ann introduced itself"]
+        assert await told(person, "&type=agent.registered") == ["ann registered"]
         page = await person.look("/console/?machinery=1")
         assert "checked" in page.all("input", name="machinery")[0].attributes
         assert len(rows_of(page)) == 3
@@ -400,7 +400,7 @@ async def test_errors_are_shown_first_with_advice(tmp_path: Path) -> None:
         page = await person.look("/console/")
         assert page.all("p", "sentence")[0].text == "1 component needs attention."
         (trouble,) = page.all("ul", "troubles")[0].all("li")
-        assert trouble.text.startswith("Folder of the notes unavailable")
+        assert trouble.text.startswith("Notes folder unavailable")
         assert "Check that the folder exists" in trouble.text
 
 

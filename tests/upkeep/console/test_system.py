@@ -83,7 +83,7 @@ async def test_samples_are_shown_as_charts_with_tables(
             (title,) = svg.all("title")
             assert title.attributes["id"] == svg.attributes["aria-labelledby"]
             assert "the figures are in the table below" in title.text
-        _, newest, *others = table_of(page, "Figures by the minute")
+        _, newest, *others = table_of(page, "Figures per minute")
         assert newest[1:] == ["40", "4", str(236 + 237 + 238 + 239), "8", "243.0 ms", "9.0 ms", "200 MB"]
         assert len(others) == 59
         oldest = others[-1]

@@ -1,15 +1,15 @@
-// The console's script: what a page cannot do by itself. Every page is readable without it.
-// A part of a page asks for behaviour by data-part="NAME"; each NAME is defined once below by part(NAME, start).
+// Script of the console. Every page is readable without this script.
+// An element with data-part="NAME" gets the behaviour that part(NAME, start) defines below, once for each NAME.
 "use strict";
 (() => {
-  // Where this console begins: below `/v/NAME` for one vault of several. The script itself lies in its `static/`.
+  // Address of this console. It is below `/v/NAME` if there are several vaults. The script is in `static/` below it.
   const home = new URL("..", document.currentScript.src).pathname;
   const parts = {};
   const part = (name, start) => { parts[name] = start; };
   const find = (selector, root = document) => root.querySelector(selector);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-  // Starts what a piece of the page asks for; also called for pieces that were fetched.
+  // Starts the behaviours of an element and its children. It is also called for fetched elements.
   const wake = (root) => {
     for (const element of all("[data-part]", root)) {
       if (element.dataset.awake) continue;
@@ -19,7 +19,7 @@
     }
   };
 
-  // Fetches a piece of a page as HTML; null when the session has ended or the server does not answer.
+  // Fetches a part of a page as HTML. Returns null if the session has ended or the server does not answer.
   const fetchPart = async (address, signal) => {
     const url = new URL(address, location.href);
     url.searchParams.set("partial", "1");
@@ -34,10 +34,10 @@
     }
   };
 
-  // Says that the server does not answer, and that it does again.
+  // Shows or hides the message that the server does not answer.
   const connection = (is_there) => { find("[data-lost]").hidden = is_there; };
 
-  // Times as they go by.
+  // Relative times, which are updated while the page is open.
   const steps = [[60, "s"], [60, "min"], [24, "h"], [30, "d"], [12, "mo"]];
   const ago = (moment) => {
     const seconds = (Date.now() - moment) / 1000;
@@ -54,16 +54,16 @@
     for (const element of all("time[datetime]")) element.textContent = ago(Date.parse(element.dateTime));
   }, 15000);
 
-  // A submitted form cannot be submitted again until its answer is there.
+  // A submitted form cannot be submitted again before the answer arrives.
   document.addEventListener("submit", (event) => {
-    if (event.target.method === "dialog") return;  // it asks nobody
+    if (event.target.method === "dialog") return;  // a dialog sends no request
     const buttons = all("button", event.target);
     setTimeout(() => buttons.forEach((button) => { button.disabled = true; }), 0);
     setTimeout(() => buttons.forEach((button) => { button.disabled = false; }), 8000);
   });
   window.addEventListener("pageshow", () => all("button[disabled]").forEach((button) => { button.disabled = false; }));
 
-  // Groups of boxes that are ticked together. The bar is shown only while a box is ticked.
+  // Groups of checkboxes with a button for all of them. The bar is shown only while a box is ticked.
   part("boxes", (form) => {
     const bar = find("[data-bar]", form), [one, many] = bar ? bar.dataset.bar.split(" ") : [];
     const count = () => {
@@ -88,7 +88,7 @@
     }
   });
 
-  // The quick switcher: names that begin so below the field; Enter opens one, Shift and Enter searches.
+  // Quick switcher. Notes whose names match are listed below the field. Enter opens a note, Shift+Enter searches.
   part("switcher", (form) => {
     const field = find("input", form), list = find("ul", form);
     let asked = null, timer = 0;
@@ -130,8 +130,8 @@
     document.addEventListener("click", (event) => { if (!form.contains(event.target)) show([]); });
   });
 
-  // Keys: ? shows what keys do, / opens a note or searches, g and a letter goes to a page.
-  // A key that is typed into a field, or while the help is open, does nothing else.
+  // Keyboard shortcuts: ? shows the list, / moves to the search field, g and a letter open a page.
+  // A key has no effect as a shortcut in a field or while the list is open.
   const isTyping = (event) => {
     const field = event.target.closest?.("input, textarea, select, [contenteditable]");
     return Boolean(field) && !field.matches("input[type=checkbox], input[type=radio]");
@@ -146,7 +146,7 @@
     const is_led = Date.now() - leader < 1200;
     leader = 0;
     if (is_led) {
-      event.preventDefault();  // no key of the page itself
+      event.preventDefault();  // the page must not use this key for its own shortcuts
       find(`a[data-key="${CSS.escape(event.key)}"]`)?.click();
     } else if (event.key === "g") {
       leader = Date.now();
@@ -160,17 +160,17 @@
   });
   part("keys", (button) => { button.hidden = false; button.addEventListener("click", showKeys); });
 
-  // -- parts of pages (each page's own below its heading) --
+  // -- behaviours of elements, by page --
 
-  // -- overview: the live feed, and what follows the state of the server --
+  // -- overview: live feed, and elements that show the state of the server --
   {
-    // Waits with some jitter, so that many consoles do not ask at one moment.
+    // Waits with random jitter, so that many consoles do not send requests at the same time.
     const later = (act, milliseconds) => setTimeout(act, milliseconds * (1 + Math.random() / 4));
-    // A fetched piece as elements: text becomes markup only here, and only what the server rendered.
+    // Converts a fetched part to elements. Text becomes markup only here, and only if the server has rendered it.
     const pieceOf = (text) => new DOMParser().parseFromString(text, "text/html");
 
-    // Fills the [data-fill] places of an element anew every 15 seconds while the page is seen, sooner
-    // where one of them says [data-soon].
+    // Refreshes the [data-fill] elements every 15 seconds while the page is visible. The wait is shorter
+    // if an element has [data-soon].
     part("refresh", (element) => {
       const refresh = async () => {
         const text = document.hidden ? null : await fetchPart(element.dataset.address);
@@ -184,7 +184,7 @@
       again();
     });
 
-    // An event stream says that something happened; the rows are fetched as HTML.
+    // An event stream reports new events. The rows are then fetched as HTML.
     part("feed", (element) => {
       const form = find("form", element), pause = find("[data-pause]", element), live = find("[data-live]", element);
       const list = find("[data-head]", element), none = find("[data-none]", element), most = Number(element.dataset.most);
@@ -197,11 +197,11 @@
         live.hidden = false;
         live.textContent = is_paused ? "paused" : is_live ? "live" : "connecting";
         live.className = `badge ${is_paused ? "warn" : is_live ? "ok" : "plain"}`;
-        pause.textContent = !is_paused ? "Pause" : missed ? `Go on (${missed} new)` : "Go on";
+        pause.textContent = !is_paused ? "Pause" : missed ? `Continue (${missed} new)` : "Continue";
         pause.setAttribute("aria-pressed", String(is_paused));
       };
 
-      // Folds the row below into a newer one that tells the same, as the server does within what it sends.
+      // Folds an older row into a newer row of the same kind, as the server does for the rows that it sends.
       const fold = (row) => {
         const older = row.nextElementSibling, at = (one) => Date.parse(find("time", one).dateTime);
         if (!older || older.dataset.alike !== row.dataset.alike || at(row) - at(older) > 300000) return;
@@ -215,7 +215,7 @@
         row.append(mine);
       };
       const take = (fresh, whole) => {
-        // Who writes much is not read line by line: the more came, the longer until the next look.
+        // After many new rows, the next request is sent later.
         rest = Math.min(Math.max(fresh.children.length * 100, 150), 5000);
         const last = Number(list.dataset.head);
         const rows = [...fresh.children].filter((row) => whole || Number(row.dataset.seq) > last);
@@ -229,7 +229,7 @@
         const filtered = query().toString() ? "yes" : "no";
         for (const told of all("[data-filtered]", none)) told.hidden = told.dataset.filtered !== filtered;
       };
-      // Fetches what is new, or the whole list: one request at a time. False when the server does not answer.
+      // Fetches new rows or the whole list, with one request at a time. Returns false if the server does not answer.
       const update = async (whole = false) => {
         if (asking) { next = whole ? "whole" : next || "new"; return true; }
         asking = true;
@@ -258,8 +258,8 @@
         else if (!timer) timer = later(() => { timer = 0; update(); }, rest);
       };
 
-      // A page that is not seen has no stream, and fills up when it is seen again. A stream that ended is opened
-      // anew after an answer: it tells whether the server is back, and an ended session leads to the login.
+      // A hidden page has no stream, and is refreshed when it becomes visible. A stream that has ended is opened
+      // again after an answer, because the answer shows that the server is back. An ended session leads to the login.
       const close = () => { if (stream) stream.close(); stream = null; };
       const retry = () => { later(connect, patience); patience = Math.min(patience * 2, 15000); };
       const connect = async () => {
@@ -286,15 +286,15 @@
         tell();
         if (!is_paused) update();
       });
-      find("[data-plain]", form).hidden = true;  // what is typed filters at once
+      find("[data-plain]", form).hidden = true;  // typed text filters immediately, so the button is not needed
       tell();
       connect();
     });
   }
 
-  // -- search: results as one types --
-  // Waits for a pause, drops what was asked before, keeps the focus; the address follows. Retrievals wait for
-  // Enter: the server answers a keystroke with a hint instead.
+  // -- search: results while the user types --
+  // Waits for a pause in the typing, cancels the previous request, keeps the focus and updates the address.
+  // Retrievals need Enter. The server answers other keystrokes with a hint.
   part("live-search", (form) => {
     const results = find("#search-results"), said = find("#search-said");
     let timer = 0, asking = null, last = location.search;
@@ -321,7 +321,7 @@
     form.addEventListener("submit", () => clearTimeout(timer));
   });
 
-  // -- graph: move and zoom by the view box; what is beside a note stands out --
+  // -- graph: move and zoom through the view box, and highlight the neighbours of a note --
   part("graph", (figure) => {
     const svg = find("svg", figure), near = find(".e-near", svg), whole = { ...box(svg) };
     const nodes = all(".node", svg), pairs = (svg.dataset.pairs || "").split(" ").filter(Boolean).map((pair) => pair.split(",").map(Number));
@@ -347,7 +347,7 @@
       if (button) ({ in: () => zoom(1.5), out: () => zoom(1 / 1.5), all: () => show(whole) })[button.dataset.zoom]();
     });
     svg.addEventListener("wheel", (event) => {
-      if (event.deltaY > 0 && box(svg).width >= whole.width && !event.ctrlKey) return;  // all is seen: the page scrolls
+      if (event.deltaY > 0 && box(svg).width >= whole.width && !event.ctrlKey) return;  // the whole graph is visible, so the page scrolls
       event.preventDefault();
       zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2, place(event));
     }, { passive: false });
@@ -408,7 +408,7 @@
   });
   const box = (svg) => { const { x, y, width, height } = svg.viewBox.baseVal; return { x, y, width, height }; };
 
-  // -- review: keys, and what comes or is decided elsewhere while one looks --
+  // -- review: shortcuts, and proposals that are created or decided elsewhere --
   part("review", (element) => {
     const rows = all("[data-proposal]", element), can = (name, row) => find(`[data-do="${name}"]`, row);
     let here = rows.findIndex((row) => `#${row.id}` === location.hash);
@@ -439,7 +439,7 @@
       const act = keys[event.key];
       if (!act || !rows.length || !isForPage(event)) return;
       event.preventDefault();
-      if (!event.repeat || act === keys.j || act === keys.k) act(rows[here]);  // a key held down decides once
+      if (!event.repeat || act === keys.j || act === keys.k) act(rows[here]);  // holding a key down decides only once
     });
 
     const news = find("[data-news]", element), places = Object.fromEntries(rows.map((row) => [row.dataset.proposal, row]));
@@ -449,15 +449,15 @@
       const [kind, row] = [event.type.split(".")[1], places[JSON.parse(event.data).proposal_id]];
       if (kind === "created" && !row) count += 1;
       for (const told of row ? all("[data-decided]", row) : []) {
-        told.textContent = kind === "created" ? "changed meanwhile: load again" : `${kind} meanwhile`;
+        told.textContent = kind === "created" ? "changed in the meantime: reload the page" : `${kind} in the meantime`;
         told.hidden = false;
       }
       if (!news || !count) return;
-      find("[data-told]", news).textContent = count === 1 ? "1 new proposal has come." : `${count} new proposals have come.`;
+      find("[data-told]", news).textContent = count === 1 ? "1 new proposal has arrived." : `${count} new proposals have arrived.`;
       news.hidden = false;
     };
     const close = () => { if (stream) stream.close(); stream = null; };
-    // A fetch tells whether the server is there, and leads to the login where the session has ended.
+    // A request shows whether the server answers. If the session has ended, it leads to the login.
     const retry = () => {
       setTimeout(async () => { if (await fetchPart(`${home}find?q=`) === null) retry(); else connect(); }, patience);
       patience = Math.min(patience * 2, 15000);
