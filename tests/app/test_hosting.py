@@ -1,4 +1,4 @@
-"""The output of `lithos serve` about optional capabilities."""
+"""Output of `lithos serve` about optional capabilities."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SESSION = CommandSession(parse_arguments(["serve"]), Config())
 
 @define
 class Reading:
-    """A fake backlog that gets shorter with each read."""
+    """A fake backlog that shrinks with each read."""
 
     left: int
     is_on: bool = True
