@@ -1,4 +1,4 @@
-"""Console of a server without one of the optional capabilities."""
+"""Console of a server that lacks one of the optional capabilities."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_other_pages_render_without_an_optional_capability(
 
 
 @pytest.mark.needs("proposals")
-def test_navigation_lists_the_entries_of_all_capabilities() -> None:
+def test_navigation_lists_entries_of_all_capabilities() -> None:
     """docs/spec/console.md §2: checks the order of the entries and their keys."""
     links = capabilities.pages().links
     assert [link.label for link in links] == [
