@@ -24,12 +24,12 @@ from tests.simulation.loop import PROCESS, simulated
 from tests.simulation.world import Life, World
 
 DIMS = 32
-#: Number of segments of a full-text index at which tantivy begins to merge them.
+#: Number of segments at which tantivy begins to merge a full-text index.
 MERGING = 8
 
 
 class Embedder:
-    """A fake embedding model that puts words at random places of a small space."""
+    """Fake embedding model. It puts words at random positions in a small space."""
 
     identity = EmbedderIdentity("simulated", DIMS, "int8", "0")
 
@@ -44,7 +44,7 @@ class Embedder:
 
 @contextmanager
 def installed(world: World) -> Iterator[None]:
-    """Install the substitutes for the block."""
+    """Install the substitutes during the block."""
     opened = lithos.app.stores.open_stores
 
     def open_stores(*given: Any) -> Stores:
