@@ -1,4 +1,4 @@
-"""Number of repetitions of random tests: few in the gate, many in `.ci/nightly`."""
+"""Number of repetitions of random tests. It is low in the gate and high in `.ci/nightly`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def repeats(what: str, usual: int) -> int:
-    """Return the number in `LITHOS_TEST_<what>`, which `.ci/nightly` sets, or else `usual`."""
+    """Return the number in `LITHOS_TEST_<what>`, which `.ci/nightly` sets. The default is `usual`."""
     return int(os.environ.get(f"LITHOS_TEST_{what}", usual))
 
 
