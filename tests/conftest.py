@@ -111,7 +111,7 @@ def pytest_collection(session: pytest.Session) -> None:
         names.sort()
         begin = len(names) * worker // of
         for name in names[begin:] + names[:begin]:
-            with suppress(Exception, pytest.skip.Exception):  # the collection of this file reports the error
+            with suppress(Exception, pytest.skip.Exception):  # the file's collection will report the error
                 importlib.import_module(name)
 
 
@@ -195,7 +195,7 @@ def _own_logging() -> Iterator[None]:
     for handler in set(root.handlers) - set(handlers):
         root.removeHandler(handler)
     for name, before in {"": level, **levels}.items():
-        if (logger := logging.getLogger(name)).level != before:  # setting a level clears every logger's cache
+        if (logger := logging.getLogger(name)).level != before:  # a new level clears every logger's cache
             logger.setLevel(before)
     sys.setswitchinterval(interval)
 

@@ -62,7 +62,7 @@ def _target(rng: random.Random, notes: int) -> str:
 
 @attrs.frozen
 class Reference:
-    """Reference of all notes: neighbours from pairs, and distances from repeated relaxation of every pair."""
+    """Reference for all notes: neighbours from pairs, distances from repeated relaxation of every pair."""
 
     entries: Mapping[str, Entry]
     pairs: frozenset[tuple[str, str]]

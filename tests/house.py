@@ -23,7 +23,7 @@ def package_of(module: str) -> str | None:
 
 
 def role_of(module: str) -> str | None:
-    """Return the role of a module: the first word of its name, or else its folder's role (`ROLE`)."""
+    """Return the role of a module: the first word of its name, or else the role of its folder (`ROLE`)."""
     word = module.rpartition(".")[2].partition("_")[0]
     if word in ROLES:
         return word

@@ -104,7 +104,10 @@ def is_capped(node: ast.AST) -> bool:
 
 
 def uses_of(sources: list[str]) -> tuple[set[str], set[str]]:
-    """Return the names of containers that code empties, caps or creates again, and that code may fill."""
+    """Return two sets of container names.
+
+    Code empties, caps or recreates the first set, and may fill the second.
+    """
     taken: set[str] = set()
     filled: set[str] = set()
     for source in sources:
@@ -156,7 +159,7 @@ def _alternatives(value: ast.expr | None) -> list[ast.expr]:
 
 
 def containers_of(source: str) -> Iterator[tuple[str, ast.AST]]:
-    """Yield the containers of one module, without its name, and the node that creates each."""
+    """Yield the containers of one module (without the module name) and the node that creates each."""
     for node in parse(source).body:
         yield from _module_level(node)
     for node in nodes_of(source):

@@ -15,7 +15,7 @@ def repeats(what: str, usual: int) -> int:
 
 
 def first_of(cases: Sequence[Any], usual: int, slow: int = 0) -> list[Any]:
-    """Return the cases as parameters: `usual` fast tests, then `slow` slow tests, then nightly tests."""
+    """Return the cases as parameters: `usual` fast tests, then `slow` slow tests, and then nightly tests."""
     beside = [pytest.param(case, marks=pytest.mark.slow) for case in cases[usual : usual + slow]]
     nightly = [pytest.param(case, marks=pytest.mark.nightly) for case in cases[usual + slow :]]
     return [*cases[:usual], *beside, *nightly]

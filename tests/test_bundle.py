@@ -1,4 +1,4 @@
-"""Tests that server.json, the .mcpb manifest and the marketplace match their schemas (behaviour 245).
+"""Published files: server.json, .mcpb manifest and marketplace must match their schemas (behaviour 245).
 
 The rules are JSON schemas in our own words: server.json has version 2025-12-11, and the manifest version 0.4.
 """

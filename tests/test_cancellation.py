@@ -60,7 +60,7 @@ def check_files(house: House, clients: list[Client]) -> None:
 
 
 def check_events(house: House) -> None:
-    """Check that each committed change has one event, and that each history ends as its file does."""
+    """Check that each committed change has one event, and that each history ends with its file's content."""
     history: dict[str, list[str]] = {}
     for event in house.store.events_after(0):
         history.setdefault(str(event.draft.payload["id"]), []).append(event.draft.type)

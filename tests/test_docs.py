@@ -210,7 +210,7 @@ def walks_of(text: str) -> dict[str, str]:
 
 
 def walk_fouls(files: Sequence[str]) -> list[str]:
-    """Return files that a walk names twice, or whose role is above the previous file's in the package."""
+    """Return files that a walk names twice, or whose role is above the previous role in the package."""
     found, lowest = [name for number, name in enumerate(files) if name in files[:number]], dict[str, int]()
     for name in files:
         package = name.partition("/")[0]
@@ -273,7 +273,7 @@ def entered_again(files: Sequence[str]) -> list[str]:
 
 
 def test_code_walks_of_search_and_write_enter_each_package_once() -> None:
-    """Only a claim returns to a package: the coordinator of `events` calls the board of `tasks`."""
+    """Only the walk of a claim returns to a package: the `events` coordinator calls the `tasks` board."""
     walks = walks_of(DEVELOP)
     again = {name: entered_again(named_files(walk)) for name, walk in walks.items() if "`lithos_" in name}
     assert {name: packages for name, packages in again.items() if packages} == {

@@ -34,7 +34,7 @@ def calls() -> KernelCalls:
 
 @pytest.fixture
 def libc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use a C library without `renameat2` and `renamex_np`, such as musl before 1.2.5 or FreeBSD."""
+    """Use a C library without `renameat2` and `renamex_np`, such as musl before 1.2.5, or FreeBSD's."""
     monkeypatch.setattr(system_calls, "_libc", SimpleNamespace())
 
 

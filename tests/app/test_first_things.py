@@ -16,7 +16,7 @@ pytestmark = pytest.mark.autojump
 
 
 def make_started(*, is_new: bool = False) -> Any:
-    """Return the argument of `_first_things`: a start with notes read whose front does not listen yet."""
+    """Return an argument for `_first_things`. Its server has read the notes but is not listening yet."""
     manifest = SimpleNamespace(is_new=is_new)
     return SimpleNamespace(
         _manifest=manifest,

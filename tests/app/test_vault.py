@@ -111,7 +111,10 @@ async def test_git_status_is_clean_after_start_searches_and_stop(tmp_path: Path,
 
 
 async def test_files_other_than_notes_are_not_shown(tmp_path: Path, vault: Path) -> None:
-    """Covers dot-folders, ignored files, templates, attachments: in scan, search, read, validate, backup."""
+    """Covers dot-folders, ignored files, templates and attachments.
+
+    Checks scan, search, read, validate and backup.
+    """
     async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
         listed = await lithos.call("lithos_list")
         assert {row["path"] for row in listed["items"]} == {"Zanzibar.md", "deep/er/Mombasa.md"}

@@ -53,7 +53,7 @@ def client_site(links: list[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def test_consent_answer_returns_to_the_site_that_linked_to_it(tmp_path: Path, window: Browser) -> None:
-    """behaviour 275: the session cookie is sent, the page policy allows the redirect, and a click revokes."""
+    """behaviour 275: the session cookie is sent, the page policy allows the redirect, one click revokes."""
     port, links = free_port(), list[str]()
     base = f"http://127.0.0.1:{port}"
     with (

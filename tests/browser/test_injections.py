@@ -253,7 +253,7 @@ def at(window: Browser, filled: Filled) -> Browser:
 def inert(browser: Browser) -> set[str]:
     """Assert that no payload on the page was active. Return the marks of the visible payloads."""
     page = f"{browser.driver.current_url} - Failed to load resource: the server responded with a status of 40"
-    told = [one for one in browser.complaints() if page not in one]  # the page itself may be a refusal
+    told = [one for one in browser.complaints() if page not in one]  # the page itself may be an error page
     assert not told, (browser.path, told)  # an open alert would make every later command fail
     assert not (elsewhere := browser.asked_elsewhere()), (browser.path, elsewhere)
     seen = browser.driver.execute_script(_LOOK)

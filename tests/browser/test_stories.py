@@ -1,4 +1,4 @@
-"""User stories in the console, by mouse or by keyboard alone: notes, tasks, undo, feed, search, a day.
+"""User stories in the console, by mouse or by keyboard alone: notes, tasks, undo, feed, search, one day.
 
 Each step asserts the visible text. After a change, it also asserts the answers that agents get over MCP. The
 comments name every click. Together they describe a user's way through the console.
@@ -63,7 +63,7 @@ def task_of(server: Lithos, task_id: str) -> dict[str, Any]:
 
 
 def test_note_can_be_managed_by_mouse(window: Browser, tmp_path: Path) -> None:
-    """behaviour 239: restore, quarantine and clear show consequences first, happen once, name the person."""
+    """behaviour 239: changes show their consequences first and happen once, under the person's name."""
     with running_lithos(tmp_path) as server:
         browser = window.visit(server.url, "/console/")
         tide = write(server, "Tide table", "High water is at six.", "ada")

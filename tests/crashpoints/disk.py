@@ -110,7 +110,7 @@ class Disk:
             node.safe, node.pending = bytes(node.content), []
             return
         reached, kept, safe = {id(node)}, [], []
-        for changes in reversed(self.unsafe):  # a synced rename includes earlier changes in its source folder
+        for changes in reversed(self.unsafe):  # a synced rename makes earlier changes in its source safe
             if any(id(folder) in reached for folder, _, _ in changes):
                 reached |= {id(folder) for folder, _, _ in changes}
                 safe.append(changes)

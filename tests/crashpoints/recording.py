@@ -160,7 +160,7 @@ def recording(root: Path, failing: Mapping[int, int] | None = None) -> Iterator[
 
 
 def _ignore_injected(tell: Callable[[Any], object]) -> Callable[[Any], object]:
-    """Hide injected errors of connections that are garbage collected, because no code handles them."""
+    """Hide injected errors of garbage-collected connections, because no code handles these errors."""
 
     def hook(unraisable: Any) -> None:
         if not isinstance(unraisable.exc_value, tuple(_DATABASE_ERRORS.values())):

@@ -74,7 +74,7 @@ def read_blocks(page: str) -> list[Block]:
 
 
 def first_steps(blocks: Sequence[Block]) -> list[Block]:
-    """Return the README.md blocks that other pages build on: all up to the first in the second shell."""
+    """Return the README.md blocks that other pages need: all blocks up to the first in the second shell."""
     marks = [block.mark for block in blocks]
     return list(blocks[: marks.index("run") + 1])
 

@@ -106,7 +106,7 @@ class Storm:
         if kind == "delete":
             promise.pending = "deleted"
             answer = await client.call("lithos_delete", id=promise.id, agent=f"a{agent}")
-            assert answer.get("success") is True, answer  # may also list the links to the deleted note
+            assert answer.get("success") is True, answer  # the answer may also list links to the note
             promise.is_deleted = True
         else:
             await self._put(client, promise)

@@ -175,7 +175,7 @@ def test_hook_is_silent_when_the_answer_is_invalid(stub: Stub) -> None:
     """Behaviour 244: a hook prints at most 800 tokens."""
     answers: list[Any] = [
         briefing("x " * 2_000, tokens=1_000),
-        briefing("x " * 2_000, tokens=800),  # claims 800 tokens, but 4,000 bytes are at least 1,000
+        briefing("x " * 2_000, tokens=800),  # claims 800 tokens, but 4,000 bytes are at least 1,000 tokens
         briefing("short", tokens=801),
         briefing() | {"text": None},
         briefing(tokens="many"),
@@ -292,7 +292,7 @@ def test_hook_does_not_wait_for_an_endless_slow_answer(tmp_path: Path) -> None:
 
 
 def test_hook_is_silent_when_no_server_runs(typist: Typist, tmp_path: Path) -> None:
-    """Behaviour 244: missing data directory, empty data directory, or any kind of owner record."""
+    """Behaviour 244: covers a missing and an empty data directory, and all kinds of owner records."""
     data = tmp_path / "data"
 
     def expect_silence() -> None:

@@ -54,7 +54,7 @@ def test_commands_and_backups_work_while_an_owner_holds_the_database(tmp_path: P
 
 @pytest.mark.deadline(150)
 async def test_owner_rewrites_a_lost_lock_and_bridges_find_it(tmp_path: Path) -> None:
-    """docs/spec/lifecycle.md §2: all ways run in parallel, since each waits for the owner's check."""
+    """docs/spec/lifecycle.md §2: all ways are tested in parallel, as each waits for the owner's check."""
     with ExitStack() as stack:
         servers: dict[Damage, tuple[Path, Lithos, Any]] = {}
         for damage in FILE:

@@ -76,7 +76,7 @@ async def check_all_is_shown(url: str, shape: str) -> None:
         assert "zanzibar" in note["content"]
         assert note["metadata"]["extra"] == {"owner_key": 7}
         assert (note["metadata"]["author"], note["metadata"]["tags"]) == ("ada", ["consensus"])
-        assert note["retrieval_count"] >= 2  # counts the reads in upstream's log and in this test
+        assert note["retrieval_count"] >= 2  # includes reads in upstream's log and in this test
         older = await call(client, "lithos_read", path="old/mapping.md", agent_id="observer")
         assert older["metadata"]["derived_from_ids"] == [upstream.RAFT]
         tasks = (await call(client, "lithos_task_list", with_claims=True))["tasks"]
@@ -245,7 +245,7 @@ def test_unwritable_directory_is_refused_and_unchanged(tmp_path: Path) -> None:
 
 
 def test_times_are_compared_as_points_in_time() -> None:
-    """Check that `comparable` equates one time in two notations, and distinguishes different times."""
+    """Checks that `comparable` equates one time in two notations and distinguishes different times."""
     noon = comparable("tasks", "created_at", "2025-01-02 12:00:00")
     assert (
         noon

@@ -28,7 +28,7 @@ RUNS: Final = 3
 
 @frozen
 class Growth:
-    """Seconds for a text of `length` characters, and the factor compared with a quarter of the text."""
+    """Seconds for a text of `length` characters. `factor` compares it with a quarter of the text."""
 
     length: int
     seconds: float

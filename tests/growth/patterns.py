@@ -1,4 +1,4 @@
-"""Texts that are known to slow parsers down: single characters, pairs of characters, and bad patterns.
+"""Texts that may slow parsers down: single characters, character pairs, and known slow patterns.
 
 A pattern is a function that returns a text of about the given number of characters.
 """

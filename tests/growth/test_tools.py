@@ -1,4 +1,4 @@
-"""Tests that no single call and no file keeps the server from answering others (issue 11, growth)."""
+"""Single calls and files, which must not keep the server from answering others (issue 11, growth)."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _possible(operations: Sequence[Operation], done: int) -> list[int]:
     """Return the operations that may come next. They were called before any remaining operation returned."""
     found: list[int] = []
     until = NEVER
-    number = (~done & (done + 1)).bit_length() - 1  # all earlier operations are done
+    number = (~done & (done + 1)).bit_length() - 1  # this is the first operation that is not done
     while number < len(operations) and operations[number].called <= until:
         if not done >> number & 1:
             found.append(number)

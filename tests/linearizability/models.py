@@ -217,7 +217,7 @@ class TaskModel:
 
 
 def _told_fence(state: Task, aspect: str, held: Held, fence: int) -> list[Task]:
-    """Return the task if the fence is the granted fence, or if the granted fence was not reported yet."""
+    """Return the task if the fence equals the granted fence, or if that fence has not been reported."""
     if held.fence is None:
         return [state.put(aspect, evolve(held, fence=fence))]
     return [state] if fence == held.fence else []

@@ -1,4 +1,4 @@
-"""The checker itself: histories with and without an explanation."""
+"""The linearizability checker itself, tested with histories that can and cannot be explained."""
 
 from __future__ import annotations
 

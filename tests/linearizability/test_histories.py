@@ -70,7 +70,7 @@ async def test_late_answer_counts_as_lost_but_a_crash_does_not() -> None:
 @pytest.mark.takes(19)
 @pytest.mark.deadline(240)
 async def test_histories_are_linearizable_despite_kills_and_pauses(tmp_path: Path) -> None:
-    """behaviours 10, 88 and 176: kill -9, pauses, lost answers that take effect late, and a person's saves"""
+    """behaviours 10, 88 and 176: covers kill -9, pauses, delayed effects of calls, and a person's saves."""
     checked = await run_campaigns(tmp_path, 1, lambda done: done.kills >= repeats("KILLS", 6))
     print(checked)  # noqa: T201 - for `pytest -s`
     assert not checked.problems, checked.problems[0]

@@ -28,7 +28,10 @@ NOW = 1_000_000.0
 
 @attrs.define(eq=False)
 class Inode:
-    """A file with its `names`, its open writers, and its leases by descriptor (False: breaking)."""
+    """A file with its `names`, its open writers, and its leases by descriptor.
+
+    The value False means that a lease is being broken.
+    """
 
     number: int
     data: bytes = b""

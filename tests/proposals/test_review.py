@@ -266,7 +266,7 @@ async def test_person_edits_a_proposed_text_and_approves_the_result(tmp_path: Pa
         proposal = await propose_text(lithos, note, "one\n\ntwo and three")
         text = typed_in(await person.look(f"/console/review/{proposal}"))
         assert text.endswith("\n# Plan\n\none\n\ntwo and three\n")
-        mine = text.replace("two and three", "two & <3>").replace("\n", "\r\n")  # browser line ends
+        mine = text.replace("two and three", "two & <3>").replace("\n", "\r\n")  # browsers send CRLF
         shown = await change(person, proposal, "look", mine)
         assert "This is what approving your text would do." in shown.told
         assert [one.text for one in shown.all("div", "diff")[0].all("ins")] == ["two & <3>"]
@@ -372,7 +372,7 @@ async def test_approval_with_a_warning_needs_a_confirmation(tmp_path: Path) -> N
 
 
 async def test_approval_of_each_kind_links_to_its_undo(tmp_path: Path) -> None:
-    """behaviour 398: the page that shows a change, a new note, a move or a deletion offers its undo."""
+    """behaviour 398: covers a change, a new note, a move and a deletion."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         changed, moved, gone = [await lithos.create(title, "one", agent="ann") for title in "CMD"]

@@ -291,7 +291,7 @@ class Ledger:
         self.excused |= {token for token in tokens(text) if token.startswith("zqp")}
 
     def lose_power(self) -> None:
-        """Excuse people's saves that the server did not record, and the versions counted for them."""
+        """Excuse people's saves that the server did not record, and the version numbers counted for them."""
         self.excused |= self.saved.keys() - self.recorded
         for account in self.notes.values():
             account.told.clear()
@@ -448,7 +448,10 @@ class Ledger:
         )
 
     def _check_order(self, events: list[tuple[int, str, str, dict[str, Any]]]) -> None:
-        """Check that events of one note follow the order of its versions, as far as agents can see it."""
+        """Check that the events of a note follow the order of its versions.
+
+        Only an order that agents can see counts.
+        """
         for account in self.notes.values():
             order = [
                 agent

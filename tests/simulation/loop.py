@@ -110,7 +110,10 @@ class SimulatedClock(trio.abc.Clock):
 
 @frozen
 class Pace:
-    """Waiting times of worker threads for processor and disk, in seconds, with their shares."""
+    """Seconds that worker threads wait for processor and disk.
+
+    Shares are fractions of slow and stalled waits.
+    """
 
     usual: float = 0.0002
     slow: float = 0.02

@@ -48,7 +48,7 @@ class Person:
                 if self.world.winds_down():
                     return
                 if any(person.steps for person in self.world.people):
-                    continue  # one at a time, because races between people do not concern the server
+                    continue  # people do not race with one another here
                 self._begin()
                 continue
             await trio.sleep(self.random.choice((0.0, 0.0005, 0.01, 0.2, 1.0)) * self.random.random())

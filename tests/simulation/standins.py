@@ -62,7 +62,7 @@ def installed(world: World) -> Iterator[None]:
             return
         writer, self._writer = self._writer, None
         assert writer is not None
-        writer.wait_merging_threads()  # otherwise the order of hits depends on the progress of a thread
+        writer.wait_merging_threads()  # otherwise a thread would influence the order of hits
         self._index.reload()
         self._searcher = self._index.searcher()
 

@@ -176,7 +176,7 @@ async def test_refresh_may_be_repeated_after_a_restart(tmp_path: Path) -> None:
 
 
 async def test_forged_consent_is_refused(tmp_path: Path) -> None:
-    """Covers forged and framed consent, and a page opened for one client but sent for another."""
+    """Covers forged consent, framed consent, and a page opened for one client but sent for another."""
     async with public_server(tmp_path) as public:
         mine, other = await public.begin(), await public.begin()
         page = await mine.open()

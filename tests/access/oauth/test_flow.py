@@ -11,7 +11,7 @@ from tests.server.console.visiting import form_of
 
 
 async def test_client_gets_access_from_the_address_alone(tmp_path: Path) -> None:
-    """behaviours 272 and 275: the client acts as the agent and with the rights that a person chose."""
+    """behaviours 272 and 275: the client acts under the agent name and with the rights that a person chose"""
     async with public_server(tmp_path) as public:
         refused = await public.call(None)
         assert refused.status_code == 401

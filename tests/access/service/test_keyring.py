@@ -277,7 +277,10 @@ async def test_tokenless_server_is_open_after_running_out_of_files(
 async def test_tokens_are_accepted_again_after_running_out_of_files(
     private: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 393: meanwhile no caller is admitted, although the file looks unchanged."""
+    """behaviour 393: no caller is admitted until the file can be read again.
+
+    The file looks unchanged meanwhile.
+    """
     secret = create(private)
     async with running(private) as (ring, _):
         with monkeypatch.context() as patching:

@@ -160,7 +160,7 @@ async def test_note_rows_are_the_same_with_and_without_attachments(tmp_path):
 
 
 async def test_result_pages_contain_each_row_exactly_once(tmp_path):
-    """docs/spec/attachments.md §2: places on the first page push no note off the second."""
+    """docs/spec/attachments.md §2: attachments on the first page must not displace notes on the second."""
     async with served(tmp_path) as (lithos, _):
         for tool in ("lithos_search", "lithos_retrieve"):
             asked = {"query": "zebra migration dish number", "limit": 5}

@@ -23,7 +23,7 @@ STORM_PAUSE = 0.002
 
 
 async def volume_vanishes(folder: Path) -> Outcome:
-    """Remove `knowledge/` and restore it: as it was, after an empty mount point, and as a copy."""
+    """Remove `knowledge/` and restore it: unchanged, after an empty mount point, and as a copy."""
     times = 0
     async with scene(folder, NOTES) as it:
         away = it.data / "away"

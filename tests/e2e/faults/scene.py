@@ -1,4 +1,4 @@
-"""A served folder of notes for file failure tests, with its requests and its expected state."""
+"""Notes folder that a server serves, for file failure tests, with its requests and its expected state."""
 
 from __future__ import annotations
 

@@ -168,7 +168,10 @@ class GraphMachine(RuleBasedStateMachine):
         return {source for source, waiter, kind in self.edges if waiter == slot and kind != PARENT_CHILD}
 
     def inherits(self, slot: int, parent: int) -> set[int]:
-        """Return the tasks that a task waits for through its parent, without its children and dependents."""
+        """Return the tasks that a task waits for through its parent.
+
+        Its own children and dependents do not count.
+        """
         return {
             source
             for source in self.before(parent)

@@ -1,4 +1,4 @@
-"""Tests of `/events/ws`: hello, filters, cursors, bad frames, refusals and the end of a connection."""
+"""Event WebSocket `/events/ws`: hello, filters, cursors, invalid frames, refusals and connection end."""
 
 from __future__ import annotations
 

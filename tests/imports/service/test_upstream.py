@@ -1,4 +1,4 @@
-"""`lithos import --from lithos` imports an upstream data directory into a server that has its own data."""
+"""Import of an upstream data directory into a server with its own data (`lithos import --from lithos`)."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ async def test_receipt_from_upstream_accepts_feedback(tmp_path: Path) -> None:
         )  # fmt: skip
         assert (await lithos.call("lithos_node_stats", node_id=upstream.RAFT))["cited_count"] == 5
         again = await import_from(lithos, source)
-        assert counts(again)["tasks"] == {"unchanged": 4, "left": 1}  # the task was completed here since
+        assert counts(again)["tasks"] == {"unchanged": 4, "left": 1}  # the task was completed in this server
         assert counts(again)["claims"] == {"left": 2}  # completion deleted the claims, and they do not return
         assert (await lithos.call("lithos_task_get", task_id=upstream.OPEN))["task"]["status"] == "completed"
 

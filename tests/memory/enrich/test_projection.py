@@ -92,7 +92,7 @@ async def test_incomplete_scan_changes_no_edges(tmp_path: Path) -> None:
             await lithos.server.get(Projection).reconcile()
         assert set(await derived(lithos)) == {(note, source), (other, source)}
         assert lithos.server.find(Enrichment) is not None
-        await lithos.server.find(Enrichment)._reconcile()  # the sweep only logs the incomplete scan
+        await lithos.server.find(Enrichment)._reconcile()  # the sweep only logs an incomplete scan
         assert (note, source) in await derived(lithos)
 
 

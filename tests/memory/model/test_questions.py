@@ -57,10 +57,10 @@ def test_entry_weight_and_evidence_follow_the_formula() -> None:
 def test_feedback_changes_each_memory_entry_as_specified() -> None:
     """behaviour 267"""
     before = [
-        MatrixEntry("cited", True, 1.0, a=1.0),  # the same question, and the note is cited: a + 1
-        MatrixEntry("cited", False, 0.8, a=1.0),  # a similar question, and the note is cited: a + 0.5 x 0.8
-        MatrixEntry("cited", False, 0.0, a=1.0),  # an unrelated question, and the note is cited: unchanged
-        MatrixEntry("shown", False, 0.5, a=1.0),  # shown, not cited: b + 0.3 x 0.5
+        MatrixEntry("cited", True, 1.0, a=1.0),  # the same question of the cited note: a + 1
+        MatrixEntry("cited", False, 0.8, a=1.0),  # a similar question of the cited note: a + 0.5 x 0.8
+        MatrixEntry("cited", False, 0.0, a=1.0),  # an unrelated question of the cited note: unchanged
+        MatrixEntry("shown", False, 0.5, a=1.0),  # a similar question, shown but not cited: b + 0.3 x 0.5
         MatrixEntry("shown", True, 1.0, a=1.0),  # the same question, and the note was shown but not cited
         MatrixEntry("wrong", False, 0.5, a=2.0, b=1.0),  # b + 0.3 x 0.5 and + 0.5
         MatrixEntry("new", True, 1.0),

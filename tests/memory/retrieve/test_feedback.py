@@ -91,7 +91,7 @@ async def test_feedback_applies_only_to_notes_of_the_receipt(tmp_path: Path) -> 
             assert "stays open" in refusal(answer, "receipt_not_found")
         assert (await record(lithos, task))["status"] == "open"
         assert await signals(lithos, one) == [(0, 0, 0)]
-        await complete(lithos, task, receipt_id=foreign)  # a foreign receipt without feedback has no effect
+        await complete(lithos, task, receipt_id=foreign)  # another task's receipt has no effect here
         assert await signals(lithos, one) == [(0, 0, 0)]
         # Deleted notes, and notes that are not in the receipt, are ignored.
         one, two, outside = await three(lithos)
@@ -113,7 +113,7 @@ async def test_feedback_applies_only_to_notes_of_the_receipt(tmp_path: Path) -> 
         await retrieved(lithos, one, two, three_, task=task, agent="bob")
         await complete(lithos, task, cited_nodes=[one, two])
         assert await signals(lithos, one, two, three_) == [(0, 0, 0), (1, 0, 0), (0, 0, 0)]
-        assert (await complete(lithos, unread, cited_nodes=[one]))["success"]  # no receipt, no feedback
+        assert (await complete(lithos, unread, cited_nodes=[one]))["success"]  # no receipt, so no feedback
         assert await signals(lithos, one) == [(0, 0, 0)]
 
 

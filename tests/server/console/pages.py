@@ -127,7 +127,7 @@ def parse(html: str) -> Element:
 
 
 def dangers(root: Element) -> list[str]:
-    """Return elements that could run a script, load a file, rearrange a page or link to a forbidden URL."""
+    """Return the elements that could run a script, load a file, change the layout or link to a bad URL."""
     found = []
     for one in root.walk():
         given = one.attributes

@@ -63,7 +63,7 @@ async def test_console_shows_no_data_before_login_when_token_is_set(tmp_path: Pa
 
 
 async def test_console_change_without_csrf_token_is_refused(tmp_path: Path) -> None:
-    """behaviour 237: a change without the session's token, or from another origin, is refused."""
+    """behaviour 237: a change without the session's CSRF token, or from another origin, is refused."""
     async with visiting(tmp_path) as person:
         _, fields = form_of(await person.page("/console/identity"))
         for wrong in ({"csrf": ""}, {"csrf": "guessed"}, {"once": ""}):

@@ -165,7 +165,7 @@ def filled(rule: str) -> str:
 async def test_address_has_only_one_spelling_for_every_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
-    """behaviour 246: tries every spelling with all rights and methods, or with one pair of them in turn."""
+    """behaviour 246: tries every spelling with all rights and methods, or with one combination each."""
     doors = watch(monkeypatch)
     async with visiting(tmp_path) as person:
         await person.page("/console/")

@@ -126,7 +126,7 @@ async def test_requests_before_the_end_of_input_are_answered() -> None:
 
 @pytest.mark.slow
 async def test_oversized_line_gets_an_error_and_next_line_is_served() -> None:
-    """The error carries the request id, whether the id precedes or follows the long value."""
+    """The error contains the request id, whether the id precedes or follows the long value."""
     many = "[" + ",".join(["{}"] * 60_000) + "]"
     first = f'{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{many}}}\n'
     last = f'{{"method":"tools/call","params":{many},"jsonrpc":"2.0","id":"a-8"}}\n'

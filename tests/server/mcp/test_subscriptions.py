@@ -169,7 +169,7 @@ async def test_stop_sends_a_final_message_to_subscribers(tmp_path: Path, transpo
     ):
         whole.shutdown.set()
         with trio.fail_after(TOLD_BOUND):
-            assert [event async for event in events] == []  # an abrupt end of the stream would raise here
+            assert [event async for event in events] == []  # an abrupt end would raise an error here
 
 
 async def test_number_of_listeners_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,7 +191,7 @@ async def test_every_tool_accepts_the_caller_as_agent(tmp_path: Path) -> None:
                 del given["resolver"]
             if tool.name == "lithos_agent_register":
                 del given["id"]
-            await lithos.call(tool.name, **given)  # fails with ArgumentFault if the argument is unknown
+            await lithos.call(tool.name, **given)  # an unknown argument would raise ArgumentFault
         assert await lithos.call("lithos_agent_info", id="caller")
 
 

@@ -67,7 +67,7 @@ async def test_every_tool_refuses_text_that_files_cannot_store(lithos: Lithos) -
         for name, schema in spec.input_schema["properties"].items():
             for text in UNSTORABLE.values():
                 value: Any = text
-                kind = schema.get("type", "object")  # a parameter of several types also accepts an object
+                kind = schema.get("type", "object")  # a parameter of several types accepts an object too
                 if kind == "array":
                     value = ["fine", text]
                 elif kind == "object":

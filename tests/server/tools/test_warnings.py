@@ -149,7 +149,7 @@ async def test_typed_edges_count_for_lineage_immediately_and_after_restart(tmp_p
 
 
 async def test_frontmatter_edges_end_when_the_note_removes_them(tmp_path: Path) -> None:
-    """behaviour 231: projected edges lag behind the note, so they are ignored."""
+    """behaviour 231: edges from frontmatter are updated later than the note, so they are ignored."""
     async with serving(tmp_path, settled=False) as lithos:
         source = await note(lithos, "Source")
         near = await note(lithos, "Near", source)
@@ -179,7 +179,7 @@ async def test_warnings_name_the_successor_or_the_contradicting_note(lithos: Lit
     assert read["warnings"][0]["title"] == "New"
     assert kinds(await lithos.read(child)) == [("suspect", old, 1)]
     assert kinds(await lithos.read(new)) == []
-    await change(lithos, new, derived_from_ids=[old])  # the new note is derived from the note it supersedes
+    await change(lithos, new, derived_from_ids=[old])  # the new note is derived from the superseded note
     assert kinds(await lithos.read(new)) == []
     await change(lithos, child, derived_from_ids=[old, new])  # the child is also derived from the successor
     assert kinds(await lithos.read(child)) == []

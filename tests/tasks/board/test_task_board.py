@@ -41,7 +41,7 @@ GATE = {"gate_type": "human"}
     ],
 )
 def test_refused_command_changes_and_announces_nothing(command: object, code: str) -> None:
-    """behaviours 104, 114, 116, 119, 127: edges and tasks created before the refusal are removed, too."""
+    """behaviours 104, 114, 116, 119, 127: edges and tasks created before the refusal are also removed."""
     board = Board()
     board.create("first")
     assert board.refusal(command).code == code  # type: ignore[arg-type]

@@ -100,7 +100,7 @@ def test_new_journal_starts_at_the_clock_and_lost_no_events(store):
 
 
 def test_seq_follows_the_clock_and_never_decreases(store, path):
-    """behaviour 191: a restored copy does not know later seqs, but the clock has already passed them."""
+    """behaviour 191: a restored copy lacks later sequence numbers, but the clock is already past them."""
     append(store, make_event(CLOCK), make_event(CLOCK + 5))
     store.close()
     for days, expected in [(-400, CLOCK + 6), (400, CLOCK + 400 * DAY), (1, CLOCK + 400 * DAY)]:

@@ -106,10 +106,10 @@ async def test_timer_gate_opens_by_time(lithos: Lithos, clock: Clock) -> None:
     assert await ready(lithos) == []
     clock.advance(seconds=1)
     assert await ready(lithos) == [one]
-    (row,) = await blockers(lithos, by_block)  # a `blocks` edge waits for completion, even of a timer
+    (row,) = await blockers(lithos, by_block)  # a `blocks` edge of a timer waits for completion
     assert (row["kind"], row["type"]) == ("task", "blocks")
     assert await complete(lithos, early) == [two]
-    await call(lithos, "task_cancel", task_id=timer)  # A timer cancelled after its time is never satisfied.
+    await call(lithos, "task_cancel", task_id=timer)  # A timer cancelled after its time is not satisfied.
     (row,) = await blockers(lithos, one)
     assert row["kind"] == "blocker_unsatisfiable"
 

@@ -233,7 +233,7 @@ async def test_unknown_receipt_leaves_the_task_open(lithos: Lithos, clock: Clock
     assert (await record(lithos, task))["status"] == "open"
     assert lithos.events() == events
     assert (await lithos.call("lithos_agent_info", id="bob"))["id"] == "bob"
-    await call(lithos, "task_complete", task_id=task, receipt_id="r")  # no effect without feedback
+    await call(lithos, "task_complete", task_id=task, receipt_id="r")  # it has no effect without feedback
     assert (await record(lithos, task))["status"] == "completed"
 
 

@@ -211,7 +211,7 @@ async def test_feed_is_filtered_by_type_agent_and_tag(tmp_path: Path) -> None:
 
 
 async def test_feed_shows_events_after_a_position_completely_and_once(tmp_path: Path) -> None:
-    """behaviour 238: after a lost connection, the feed gets the missing events without loss or duplicates."""
+    """behaviour 238: after a lost connection, the feed shows each missing event exactly once."""
     async with visiting(tmp_path) as person:
         await person.lithos.write("Before")
         page = await person.look("/console/")

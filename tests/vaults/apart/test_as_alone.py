@@ -218,7 +218,7 @@ def set_up(root: Path) -> dict[str, Any]:
 
 
 def differences(one: Recording, other: Recording) -> Iterator[tuple[str, str]]:
-    """Yield each difference between two recordings of the same calls: the call number and a description."""
+    """Yield each difference between two recordings of the same calls: call number and description."""
     both = zip(one.entries, other.entries, strict=True)
     for number, ((asked, *told), (also, *heard)) in enumerate(both):
         assert asked == also

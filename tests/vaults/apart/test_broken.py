@@ -145,7 +145,7 @@ async def test_vault_is_served_again_after_its_repair(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_vault_is_opened_again_when_its_actor_has_failed(tmp_path: Path) -> None:
-    """behaviour 295: an exception that repeatedly ends one vault's actor ends no other vault."""
+    """behaviour 295: an exception that repeatedly ends one vault's actor does not end other vaults."""
     async with hosting(set_up(tmp_path)) as hosted:
         broken, others = hosted.server("home"), [hosted.server(name) for name in ("work", "third")]
         for _ in range(5):

@@ -57,7 +57,7 @@ class Scene:
 
 
 def set_up(root: Path) -> dict[str, Config]:
-    """Create three vaults: the caller's own, one full of canary words, and one without a folder."""
+    """Create three vaults: the caller's own, one full of canary words, and one whose folder is missing."""
     put(root / OWN, {"own.md": "---\ntags: [plain]\n---\n# Own\n\nBasil wants water, see [[other]].\n"})
     put(root / OWN, {"folder/other.md": "# Other\n\nOf tents and water.\n"})
     canaries = {
@@ -199,7 +199,7 @@ def texts_of(value: Any) -> list[str]:
 
 @pytest.mark.slow
 async def test_urls_do_not_reveal_other_vaults_to_a_token(tmp_path: Path) -> None:
-    """behaviour 294: the test tries every URL and method with a vault's token, a wrong one and none."""
+    """behaviour 294: tries every URL and method with the vault's token, a wrong token and no token."""
     async with scene(tmp_path) as played:
         for token in (TOKEN, "wrong", None):
             for base in ("", f"/v/{OWN}", "/v/bravo", "/v/tango", "/v/delta"):

@@ -84,7 +84,7 @@ async def test_wrong_token_opens_no_vault(tmp_path: Path) -> None:
 
 
 async def test_overview_shows_the_state_of_each_vault(tmp_path: Path) -> None:
-    """behaviour 293: the overview shows state with reason, notes, open tasks, warnings and proposals."""
+    """behaviour 293: the overview shows the state with its reason, notes, open tasks, warnings, proposals."""
     async with hosting(tmp_path, TOKENS) as house:
         home, work = (house.vaults[name].lithos for name in ("home", "work"))
         for number in range(3):

@@ -1,4 +1,4 @@
-"""behaviour 293: a console below `/v/work` equals the console of a single-vault server, except for URLs."""
+"""behaviour 293: a console below `/v/work` equals a single-vault server's console, except for URLs."""
 
 from __future__ import annotations
 

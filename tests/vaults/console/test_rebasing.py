@@ -22,7 +22,7 @@ async def ask(
     cookies: tuple[str, ...] = (),
     **scope: Any,
 ) -> tuple[dict[str, list[str]], bytes, list[Message], Scope]:
-    """Return the response of an application with these headers and cookies, and the request it received."""
+    """Return an application's response with these headers and cookies, and the request that it received."""
     asked: list[Scope] = []
     sent: list[Message] = []
     lines = [(name.encode(), value.encode()) for name, value in headers.items()]

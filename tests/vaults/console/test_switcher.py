@@ -34,7 +34,7 @@ async def test_switcher_lists_title_matches_before_aliases_and_paths(tmp_path: P
         file.write_text(f"---\ntitle: {title}\naliases: [{', '.join(aliases)}]\n---\nText.\n")
     async with visiting(tmp_path, settled=True) as person:
         names = ["a.md", "e.md", "c.md", "g.md", "git/d.md", "b.md"]
-        assert await found(person, "git") == [*names, "f.md"]  # only f.md contains the text inside a word
+        assert await found(person, "git") == [*names, "f.md"]  # f.md contains the text inside a word
         assert await found(person, "  GIT  back") == ["c.md"]
         assert await found(person, "üb") == ["g.md"]
         assert await found(person, "git/") == ["git/d.md"]
