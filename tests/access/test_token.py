@@ -26,7 +26,7 @@ def run(data: Path, *arguments: str) -> int:
     return main(["-d", str(data), "token", *arguments])
 
 
-def test_stdout_contains_the_token_alone(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stdout_contains_only_the_token(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(data, "create", "ci", "--agent", "bot", "--rights", "read", "--expires", "0.5") == 0
     told = capsys.readouterr()
     (secret,) = told.out.splitlines()

@@ -49,7 +49,7 @@ def test_declared_command_functions_exist(command: CliCommand) -> None:
 
 
 @pytest.mark.parametrize("declaring", [*declared_in("commands")], ids=lambda module: module.__name__)
-def test_commands_disappear_with_their_capability(
+def test_commands_do_not_exist_without_their_capability(
     declaring: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = {command.name for command in declaring.COMMANDS}

@@ -118,7 +118,7 @@ async def test_second_start_serves_known_notes_before_the_file_scan(
         assert await resources_of(server) == {"Cloves", "Nutmeg"}
 
 
-async def test_results_from_before_the_scan_keep_their_mark(
+async def test_results_from_before_the_scan_are_marked_when_sent_later(
     tmp_path: Path, looking: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make_known(tmp_path, looking)

@@ -26,7 +26,7 @@ ALLOWED = Allowed({"hybrid": LINE}, {"python": "3.11", "trio": "1.0"})
         (evolve(LINE, syncs=3, commits=2), ["hybrid: syncs: 3, allowed 2", "hybrid: commits: 2, allowed 1"]),
     ],
 )
-def test_call_may_exceed_its_limit_by_two_per_cent_of_steps(cost: Cost, told: list[str]) -> None:
+def test_call_may_exceed_its_step_limit_by_two_per_cent(cost: Cost, told: list[str]) -> None:
     complaints = ALLOWED.complaints({"hybrid": cost}, ALLOWED.versions)
     assert complaints[: len(told)] == told
     assert len(complaints) == len(told) + bool(told)  # the last line gives advice

@@ -604,7 +604,7 @@ def test_all_changes_of_the_intern_are_undone_by_two_clicks(window: Browser) -> 
         is_quiet(browser)
 
 
-def test_single_change_in_the_feed_can_be_undone_by_two_clicks(window: Browser, tmp_path: Path) -> None:
+def test_change_in_the_feed_can_be_undone_by_two_clicks(window: Browser, tmp_path: Path) -> None:
     with running_lithos(tmp_path) as server:
         fares = write(server, "Fares", "Twelve crowns.", "ada")
         write(server, "Fares", "Free of charge.", "intern", id=fares)

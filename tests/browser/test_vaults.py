@@ -24,7 +24,7 @@ return list.width > 60 && list.left >= 0 && list.right <= innerWidth && list.bot
 """
 
 
-async def test_overview_and_vault_switcher_work(window: Browser, tmp_path: Path) -> None:
+async def test_overview_and_vault_switcher_work_in_a_browser(window: Browser, tmp_path: Path) -> None:
     """behaviour 293"""
     async with hosting(tmp_path, TOKENS) as house:
         for name in ("home", "work"):

@@ -311,7 +311,7 @@ def test_hook_is_silent_when_no_server_runs(typist: Typist, tmp_path: Path) -> N
             expect_silence()
 
 
-def test_hook_ignores_another_program_on_the_port_of_a_dead_owner(
+def test_hook_ignores_another_program_on_a_dead_owners_port(
     stub: Stub, typist: Typist, tmp_path: Path
 ) -> None:
     """Behaviour 244: the owner record remains after a kill. Another program may then use its address."""
@@ -386,7 +386,7 @@ def test_json_output_of_a_hook_contains_the_briefing_text(stub: Stub) -> None:
 
 
 @pytest.mark.slow
-def test_hook_prints_no_error_with_a_running_or_killed_server(tmp_path: Path) -> None:
+def test_hook_prints_no_error_when_its_server_runs_or_is_killed(tmp_path: Path) -> None:
     """Behaviour 244."""
     data = tmp_path / "data"
     server = start_lithos(data)

@@ -408,7 +408,7 @@ def test_file_saved_during_the_exchange_is_kept(
     assert ("lithos" in str(path.read_bytes())) == (does == "--write")
 
 
-def test_file_saved_during_the_removal_of_a_new_file_is_kept(
+def test_save_during_the_removal_of_a_new_file_is_kept(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     person.connect("cursor", "--write")

@@ -164,7 +164,7 @@ async def test_unusable_model_answers_store_nothing(tmp_path: Path, answer: Any)
         assert await edges(whole, type="supports") == []
 
 
-async def test_edge_directions_are_kept_and_symmetric_edges_start_at_lower_id(tmp_path: Path) -> None:
+async def test_directions_are_kept_and_symmetric_edges_start_at_lower_id(tmp_path: Path) -> None:
     async with whole_server(tmp_path) as whole:
         await write_all(whole)
         with answering(

@@ -89,7 +89,7 @@ def explore_all(
     return total
 
 
-def test_one_person_during_any_request_loses_no_text(tmp_path: Path) -> None:
+def test_single_person_during_any_request_loses_no_text(tmp_path: Path) -> None:
     """Issue 11, build 1; behaviour 1."""
     found = explore_all(tmp_path, BEST, ("patch", "remove"), SAVES.values())
     assert found.schedules > 30_000
@@ -97,7 +97,7 @@ def test_one_person_during_any_request_loses_no_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lacking", EXTREMES[1:])
-def test_single_person_loses_no_text_when_system_calls_are_missing(
+def test_single_person_loses_no_text_without_some_system_calls(
     tmp_path: Path, lacking: frozenset[str]
 ) -> None:
     """Issue 11, build 1."""
@@ -113,7 +113,7 @@ def test_single_person_loses_no_text_when_system_calls_are_missing(
         if name != "exchange and leases"
     ],
 )
-def test_save_in_place_loses_no_text_when_system_calls_are_missing(
+def test_save_in_place_loses_no_text_without_some_system_calls(
     tmp_path: Path, lacking: frozenset[str]
 ) -> None:
     """Issue 11, build 1: explores all interleavings."""
@@ -123,7 +123,7 @@ def test_save_in_place_loses_no_text_when_system_calls_are_missing(
 
 
 @pytest.mark.slow
-def test_one_person_during_a_write_or_creation_loses_no_text(tmp_path: Path) -> None:
+def test_single_person_during_a_write_or_creation_loses_no_text(tmp_path: Path) -> None:
     """Issue 11, build 1: explores all interleavings."""
     found = explore_all(tmp_path, BEST, ("write", "create"), SAVES.values())
     assert found.schedules > 20_000
@@ -157,7 +157,7 @@ def test_killed_move_during_any_save_loses_no_text(tmp_path: Path, lacking: froz
 @pytest.mark.parametrize(
     "save", [pytest.param(atomic("d.md", "<P1>"), marks=SLOW), SAVES["atomic"], move(A, "e.md")]
 )
-def test_rewrite_of_a_moved_note_during_a_save_loses_no_text(tmp_path: Path, save: list[Step]) -> None:
+def test_rewriting_a_moved_note_during_a_save_loses_no_text(tmp_path: Path, save: list[Step]) -> None:
     """behaviour 255"""
     found = explore_all(tmp_path, BEST, ["move, then rewrite its links"], [save], dies=True)
     assert found.schedules > 100
@@ -180,7 +180,7 @@ def test_two_people_during_a_request_lose_no_text(tmp_path: Path, request_: str)
         for name, lacking in FILE_SYSTEMS.items()
     ],
 )
-def test_two_people_who_save_and_move_two_notes_lose_no_text(tmp_path: Path, lacking: frozenset[str]) -> None:
+def test_people_who_save_and_move_two_notes_lose_no_text(tmp_path: Path, lacking: frozenset[str]) -> None:
     """Issue 11, build 1: covers two notes. On the best file system, the process may also die at any point."""
     schedules = 0
     for name in ("moved onto it", "delete"):
@@ -188,7 +188,7 @@ def test_two_people_who_save_and_move_two_notes_lose_no_text(tmp_path: Path, lac
     assert schedules > 1_000
 
 
-def test_watcher_in_the_model_makes_the_same_calls_as_the_product(tmp_path: Path) -> None:
+def test_model_watcher_makes_the_same_calls_as_the_product(tmp_path: Path) -> None:
     """The reference is `NoteFiles.read`."""
     made: list[str] = []
     calls = FakeCalls(reach=made.append)

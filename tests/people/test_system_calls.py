@@ -79,7 +79,7 @@ def test_names_are_exchanged_moved_and_never_overwritten(calls: SystemCalls, fol
             change(one, other)
 
 
-def test_open_file_is_unchanged_when_its_name_gets_a_new_file(calls: SystemCalls, folder: str) -> None:
+def test_open_file_stays_unchanged_when_its_name_is_replaced(calls: SystemCalls, folder: str) -> None:
     path = put(calls, f"{folder}/a", b"first")
     pinned = calls.pin(path)
     calls.unlink(path)

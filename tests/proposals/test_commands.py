@@ -81,7 +81,7 @@ def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[Non
 
 
 @at_desk
-async def test_list_shows_pending_proposals_and_on_request_decided_proposals(desk: Desk) -> None:
+async def test_proposal_list_includes_decided_proposals_only_on_request(desk: Desk) -> None:
     assert await desk.type() == "No pending proposals.\n"
     assert await desk.ask("list") == []
     note = await desk.note()

@@ -166,7 +166,7 @@ async def test_later_change_builds_on_the_agents_own_proposal(tmp_path: Path) ->
         assert (await lithos.read(note_id))["content"] == f"{TEXT}\n\nSix.\n\nSeven."
 
 
-async def test_proposed_note_can_be_changed_by_id_and_is_created_once(tmp_path: Path) -> None:
+async def test_proposed_note_is_changed_by_its_id_and_created_once(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         made = await bot(lithos, "lithos_write", title="New", content="First.", path="a")
         again = await bot(lithos, "lithos_write", title="New", content="First.", path="a")

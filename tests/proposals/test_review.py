@@ -624,7 +624,7 @@ async def test_proposals_are_sorted_by_expiry_and_next_one_is_visible(tmp_path: 
         assert [one.text for one in alone.all("a", "button")] == ["Previous"]
 
 
-async def test_reports_and_drafts_have_a_limited_number(
+async def test_number_of_stored_reports_and_drafts_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[ReviewPages] = []

@@ -210,7 +210,7 @@ class Ledger:
             self.refused.add(promise.token)
 
     def doubt(self, now: float, promise: Promise) -> None:
-        """Record that no agent can tell whether the change was made."""
+        """Record that no agent can find out whether the change was made."""
         promise.state, promise.ended = "unknown", now
 
     def read(self, began: float, note: str, version: int, text: str) -> None:

@@ -53,7 +53,7 @@ def test_kept_promises_pass_all_checks(ledger: Ledger) -> None:
 
 
 def later_grant(ledger: Ledger, *, fence: int = 6, began: float = 70, ended: float = 71) -> None:
-    """Grant one aspect twice. The second grant goes to another agent."""
+    """Grant one aspect twice. The second grant is for another agent."""
     ledger.grant("t", "code", "ann", 5, 0, 1, 60)
     ledger.grant("t", "code", "bob", fence, began, ended, 130)
 

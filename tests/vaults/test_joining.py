@@ -78,5 +78,5 @@ def test_interleaving_returns_each_row_once_and_keeps_order(rows: dict[str, list
         assert own == list(range(len(own)))
 
 
-def test_rows_without_a_score_are_taken_from_each_vault_in_turn() -> None:
+def test_rows_without_scores_are_taken_from_vaults_in_turn() -> None:
     assert interleave({"a": [0.0, 0.0], "b": [0.5, 0.0]}, 4) == [("b", 0), ("a", 0), ("a", 1), ("b", 1)]

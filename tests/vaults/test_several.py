@@ -83,7 +83,7 @@ async def test_call_reaches_only_the_vault_of_its_task(tmp_path):
         assert "work, home" in nowhere["message"]
 
 
-async def test_note_can_be_moved_to_another_vault_by_a_tool(tmp_path):
+async def test_tool_moves_a_note_to_another_vault(tmp_path):
     """behaviour 297"""
     async with two(tmp_path) as hosted:
         note = await hosted.ask(

@@ -157,7 +157,7 @@ def test_total_size_of_token_scopes_is_limited(store: TokenStore, private: Path)
     store.create("none", "write", None, NOW, None)  # a token without a scope needs no space
 
 
-def test_error_does_not_repeat_a_value_that_is_not_a_name(store: TokenStore) -> None:
+def test_invalid_token_name_is_not_repeated_in_the_error(store: TokenStore) -> None:
     _, secret = store.create("ci", "read", None, NOW, None)
     with pytest.raises(TokenRefused, match="Existing tokens: ci") as refusal:
         store.revoke(secret)

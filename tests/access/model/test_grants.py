@@ -96,7 +96,7 @@ def test_verifier_must_have_the_specified_form(verifier: str) -> None:
     assert not is_verified(urlsafe_b64encode(digest).rstrip(b"=").decode(), verifier)
 
 
-def test_authorization_requests_are_read_strictly() -> None:
+def test_malformed_authorization_requests_are_refused() -> None:
     assert read_parameters("a=1&b=&c=%20") == {"a": "1", "c": " "}
     for text in (
         "a=1&a=2",

@@ -221,7 +221,7 @@ async def test_client_gets_at_most_the_requested_rights(tmp_path: Path) -> None:
         assert metrics.headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="metrics"'
 
 
-async def test_registrations_are_limited_and_read_strictly(tmp_path: Path) -> None:
+async def test_registrations_are_limited_and_malformed_registrations_are_refused(tmp_path: Path) -> None:
     async with public_server(tmp_path) as public:
         wrong: list[Any] = [
             {"redirect_uris": []}, {"redirect_uris": ["javascript:x"]}, {"redirect_uris": "x"}, {}, [], 5,

@@ -181,7 +181,7 @@ async def test_document_must_describe_a_public_client_at_its_own_address(documen
     [("max-age=7200", 1, 1), ("max-age=7200", 3, 2), ("max-age=9999999", 25, 2),
      ("no-store, max-age=99", 0, 2), ("x", 0, 2)],
 )  # fmt: skip
-async def test_document_is_cached_for_the_header_time_up_to_one_day(
+async def test_document_cache_time_follows_the_header_up_to_one_day(
     control: str, hours: int, times: int
 ) -> None:
     clock = Clock()

@@ -109,7 +109,7 @@ async def test_revoked_token_is_refused_and_the_server_stays_closed(private: Pat
         assert ring.is_open
 
 
-async def test_new_token_does_not_replace_an_old_token_of_equal_name(private: Path) -> None:
+async def test_new_token_does_not_replace_an_old_token_with_its_name(private: Path) -> None:
     secret = create(private)
     async with running(private) as (ring, _):
         before = ring.find(secret)
@@ -145,7 +145,7 @@ async def test_changed_scope_applies_to_an_existing_token(private: Path) -> None
         assert [ring.scope_of(each) for each in (OWNER, COMMAND, AUTH_TOKEN, ANYONE)] == [None] * 4
 
 
-async def test_replaced_or_unreadable_token_may_change_nothing(private: Path) -> None:
+async def test_replaced_or_unreadable_token_cannot_change_anything(private: Path) -> None:
     """A replaced or unreadable token must not count as unlimited.
 
     This includes a call that waits in a queue.
@@ -256,7 +256,7 @@ def out_of_files(monkeypatch: pytest.MonkeyPatch, *, looks_fail: bool = False) -
 
 @pytest.mark.parametrize("looks_fail", [False, True])
 @pytest.mark.parametrize("is_started", [False, True])
-async def test_tokenless_server_is_open_after_running_out_of_files(
+async def test_server_without_tokens_is_open_after_running_out_of_files(
     private: Path, monkeypatch: pytest.MonkeyPatch, is_started: bool, looks_fail: bool
 ) -> None:
     """behaviour 393: the unreadable file is read again, and it defines no tokens."""

@@ -92,7 +92,7 @@ async def test_pdf_with_empty_password_is_read_and_locked_pdf_fails():
         assert (told.state, told.reason) == ("failed", "it is encrypted and needs a password")
 
 
-async def test_file_is_read_up_to_the_limit_and_marked_as_cut():
+async def test_file_above_the_limit_is_read_in_part_and_marked():
     """behaviour 291"""
     async with running() as extractor:
         pages = await read(extractor, pdf(*("page",) * (MOST_PARTS + 1)))
@@ -195,7 +195,7 @@ async def test_long_extraction_has_the_lowest_priority():
         assert os.getpriority(os.PRIO_PROCESS, extractor._child.pid) == 19
 
 
-async def test_idle_process_ends_and_the_next_file_gets_a_new_one():
+async def test_idle_process_ends_and_next_file_gets_a_new_process():
     async with running(idle_seconds=0.05) as extractor:
         await read(extractor, b"one", "text")
         assert extractor._child is not None
@@ -298,7 +298,7 @@ async def test_output_from_before_a_kill_is_kept():
 
 
 @pytest.mark.slow
-async def test_process_that_dies_idle_does_not_fail_the_next_file():
+async def test_death_of_an_idle_process_does_not_affect_next_file():
     async with running() as extractor:
         for _ in range(3):
             assert (await read(extractor, b"one", "text")).texts == ["one"]

@@ -105,7 +105,7 @@ def test_sdk_understands_every_accepted_request(message: Any) -> None:
 
 
 @given(MESSAGES)
-def test_messages_that_the_sdk_refuses_are_refused_here(message: Any) -> None:
+def test_messages_that_the_sdk_refuses_are_refused(message: Any) -> None:
     data = json.dumps(message).encode()
     try:
         jsonrpc_message_adapter.validate_json(data, by_name=False)

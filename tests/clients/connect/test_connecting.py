@@ -91,7 +91,7 @@ def test_opencode_2_entry_has_no_enabled_key() -> None:
     assert text.written('{"mcp": {"servers": {"type": "local", "command": []}}}', entry) == entry
 
 
-def test_list_names_connected_client_once_when_program_is_missing() -> None:
+def test_connected_client_is_listed_once_when_its_program_is_missing() -> None:
     rows = [
         {
             "client": client, "installed": False, "scope": "project", "path": f"/w/{client}", "state": state,

@@ -76,7 +76,7 @@ def test_json_with_comments_is_read_but_not_edited(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", '{"a" 1}', "{'a': 1}", '{"a": "\n"}', "{} {}", '{"a": 1} x'])
-def test_invalid_json_is_refused_with_the_line(text: str) -> None:
+def test_error_for_invalid_json_names_the_line(text: str) -> None:
     with pytest.raises(InvalidText, match="line"):
         JSON.edit(text, "lithos", ENTRY)
 

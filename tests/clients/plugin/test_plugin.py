@@ -174,7 +174,7 @@ def test_folder_of_another_program_is_left_unchanged(
     assert files_of(folder) == before
 
 
-def test_file_or_link_in_place_of_the_plugin_folder_is_refused(
+def test_plugin_folder_path_with_a_file_or_link_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("theirs")

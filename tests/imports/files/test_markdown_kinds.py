@@ -21,7 +21,7 @@ def put(folder: Path, **files: str | bytes) -> Path:
     return folder
 
 
-def test_basic_memory_note_keeps_its_file_and_gets_tags() -> None:
+def test_basic_memory_note_keeps_its_text_and_gets_tags() -> None:
     """behaviour 240"""
     items = read("basic-memory", DATA / "basic-memory")
     found = records(items)
@@ -132,7 +132,7 @@ def test_home_memories_are_read_for_the_user_and_each_project() -> None:
         ("claude-memory/shop/CLAUDE.md", "shop", 3),
     ],
 )
-def test_single_memory_folder_or_file_gets_the_scope_of_its_location(
+def test_memory_scope_of_a_single_folder_or_file_follows_its_location(
     path: str, namespace: str, count: int
 ) -> None:
     """behaviour 240"""
@@ -141,7 +141,7 @@ def test_single_memory_folder_or_file_gets_the_scope_of_its_location(
     assert len(found) == count
 
 
-def test_claude_memory_imports_stay_in_the_folder_and_end(tmp_path: Path) -> None:
+def test_claude_memory_imports_stay_in_the_folder_and_terminate(tmp_path: Path) -> None:
     """behaviour 241"""
     root = put(
         tmp_path / "p",

@@ -42,7 +42,7 @@ def test_sample_is_recognised_only_as_its_own_kind(sample: str) -> None:
 
 
 @pytest.mark.parametrize("sample", EXPECTED)
-def test_sample_is_read_alike_from_any_folder(sample: str, tmp_path: Path) -> None:
+def test_sample_is_read_identically_from_any_folder(sample: str, tmp_path: Path) -> None:
     """behaviour 240"""
     kind = EXPECTED[sample]["kind"]
     copied = tmp_path / Path(sample).name

@@ -24,7 +24,7 @@ def test_message_headings_are_nested_and_code_is_unchanged() -> None:
 
 
 @pytest.mark.parametrize("mark", ["```", "~~~~"])
-def test_open_code_block_is_closed_at_the_end_of_a_message(mark: str) -> None:
+def test_open_code_block_is_closed_when_the_message_ends(mark: str) -> None:
     """behaviour 240"""
     assert nest(f"a\n{mark}py\nx = 1") == f"a\n{mark}py\nx = 1\n{mark}"
     assert nest(f"a\n{mark}\nx\n{mark}") == f"a\n{mark}\nx\n{mark}"

@@ -112,7 +112,7 @@ def test_days_are_read_in_each_format(text: str, own: str) -> None:
 @pytest.mark.parametrize(
     "text", ["Nov 31st, 2026", "05-06-2026", "Page 2026", "2026", "28-28-2026", "x" * 300]
 )
-def test_other_page_names_are_not_read_as_days(text: str) -> None:
+def test_page_names_in_other_formats_are_not_read_as_days(text: str) -> None:
     """behaviour 369: an ambiguous day is not read unless the settings define the format."""
     assert read_day(text, logseq.TITLE_FORMAT) is None
 

@@ -193,7 +193,7 @@ async def test_changed_source_updates_only_notes_without_local_changes(tmp_path:
         assert numbers(newest) == {"updated": 1}
 
 
-async def test_extracted_entities_do_not_count_as_local_change(tmp_path: Path) -> None:
+async def test_extracted_entities_do_not_count_as_a_local_change(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a", "Ada Lovelace wrote to Charles Babbage.")))
         path = lithos.knowledge / "title-a.md"
@@ -305,7 +305,7 @@ async def test_sources_with_equal_ids_are_separated_by_folder(tmp_path: Path) ->
         assert lithos.files() == ["one/title-a.md", "two/title-a.md"]
 
 
-async def test_id_in_a_file_is_kept_unless_another_note_uses_it(tmp_path: Path) -> None:
+async def test_file_id_is_kept_unless_another_note_uses_it(tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     vault.mkdir()
     own = "11111111-2222-4333-8444-555555555555"

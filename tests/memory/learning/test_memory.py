@@ -52,7 +52,7 @@ async def test_waiting_commands_share_one_commit_per_database(desk):
             await wait_all_tasks_blocked()
             desk.gate.open()
         after = desk.edges_switch.commits, desk.journal_switch.commits
-        assert (after[0] - before[0], after[1] - before[1]) == (4, 2)  # one more per batch clears the outbox
+        assert (after[0] - before[0], after[1] - before[1]) == (4, 2)  # the extra commit clears the outbox
         assert sorted(desk.told()) == [(edge_id, None) for edge_id in sorted(desk.stored())]
 
 

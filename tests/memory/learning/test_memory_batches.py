@@ -101,7 +101,7 @@ async def test_full_edge_database_refuses_edges_but_accepts_receipts(desk):
     assert desk.memory.mailbox.stats.restarts == 0
 
 
-async def test_receipts_do_not_wait_for_a_journal_that_cannot_be_written(desk, monkeypatch):
+async def test_receipts_do_not_wait_for_an_unwritable_journal(desk, monkeypatch):
     async with desk.running():
         desk.journal_switch.failure = FULL
         await desk.ask(EDGE)

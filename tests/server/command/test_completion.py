@@ -63,7 +63,7 @@ def test_broken_configuration_does_not_disturb_shell_startup(
     assert "_shtab_lithos" in script_for("bash", capsys)
 
 
-def test_json_output_contains_the_script(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_contains_the_completion_script(capsys: pytest.CaptureFixture[str]) -> None:
     """Behaviour 209."""
     script = script_for("bash", capsys)
     assert main(["completion", "bash", "--json"]) == 0

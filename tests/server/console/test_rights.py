@@ -287,7 +287,7 @@ def judge_get(guest: Guest, one: Route, answer: httpx2.Response) -> None:
             assert f"you have read (token {guest.name})." in answer.text, (guest, one)
 
 
-#: Pages that tell readers why they cannot change anything.
+#: Pages that explain to readers why they cannot change anything.
 TELLING: Final = frozenset({
     "/notes/<note_id>", "/tasks", "/tasks/<task_id>", "/review", "/review/<proposal_id>",
 })  # fmt: skip

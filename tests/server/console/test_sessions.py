@@ -112,7 +112,7 @@ def test_least_recently_used_session_is_dropped() -> None:
     assert sessions.find(second.id) is None
 
 
-async def test_one_waiting_submission_is_executed_after_a_failure() -> None:
+async def test_only_one_waiting_submission_is_executed_after_a_failure() -> None:
     """behaviour 239: a change is made only once."""
     session = Sessions(Clock(), "person", Ring()).begin()
     acts, places, begun = 0, list[str](), trio.Event()

@@ -179,7 +179,7 @@ def test_preflight_needs_a_known_origin_but_no_token() -> None:
     assert refused.status == 403
 
 
-def test_open_bind_without_token_warns() -> None:
+def test_open_bind_without_a_token_causes_a_warning() -> None:
     """behaviour 203"""
     for bound in ("0.0.0.0", "::", "", "192.168.1.5", "nas"):
         warning = open_bind_warning(AccessPolicy(bound))

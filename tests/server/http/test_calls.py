@@ -88,7 +88,7 @@ async def test_data_after_an_upgrade_is_not_executed_as_a_request() -> None:
         assert front.tools.calls == []
 
 
-async def test_one_connection_serves_all_kinds_of_requests_in_turn() -> None:
+async def test_connection_serves_all_kinds_of_requests_in_turn() -> None:
     message = call("echo", text="c")
     chunked = b"POST /mcp HTTP/1.1\r\n" + LOCAL + MCP + b"Transfer-Encoding: chunked\r\n\r\n"
     chunked += b"%x\r\n%s\r\n0\r\n\r\n" % (len(message), message)
@@ -111,7 +111,7 @@ async def test_one_connection_serves_all_kinds_of_requests_in_turn() -> None:
                 await read_until(stream, wanted)
 
 
-async def test_all_refusals_are_made_by_the_gate() -> None:
+async def test_refusals_are_made_only_by_the_gate() -> None:
     """Each refusal is counted once. A refused caller reaches no tool."""
     async with running_front(auth_token="secret", max_body_bytes=60) as front:
         wrong = LOCAL + MCP + b"Authorization: Bearer wrong\r\n"

@@ -292,7 +292,7 @@ async def test_request_is_answered_after_the_client_stops_sending() -> None:
             assert b"waited" in await read_all(stream)
 
 
-async def test_one_connection_serves_many_requests() -> None:
+async def test_connection_serves_many_requests() -> None:
     """After a Quart response the connection must be reusable (quart-trio on Hypercorn's Trio worker)."""
     async with running_front() as front:
         stream = await front.connect()
@@ -413,7 +413,7 @@ async def test_http2_upgrade_offer_is_ignored() -> None:
         assert status_of(preface) == 505
 
 
-async def test_random_bytes_cause_no_error_and_do_not_stop_the_server() -> None:
+async def test_random_bytes_cause_no_error_and_do_not_stop_service() -> None:
     """Sends altered requests, half of which are truncated.
 
     The log fixture checks that Lithos logs no request as an error.

@@ -78,7 +78,7 @@ async def test_calls_work_without_an_initialize_request() -> None:
         }
 
 
-async def test_modern_version_needs_no_handshake() -> None:
+async def test_newest_protocol_version_needs_no_handshake() -> None:
     """behaviour 204"""
     async with running_front() as front:
         discovered = (await post_modern(front, "server/discover")).json()["result"]

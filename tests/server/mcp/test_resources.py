@@ -26,7 +26,7 @@ async def read(whole: Whole, uri: str, version: str = MODERN) -> dict[str, Any]:
     return dict(content)
 
 
-async def test_notes_tasks_and_tags_are_listed_and_read(tmp_path: Path) -> None:
+async def test_resources_for_notes_tasks_and_tags_are_listed_and_read(tmp_path: Path) -> None:
     """behaviours 204, 205"""
     async with whole_server(tmp_path, clock=Clock()) as whole:
         note = await whole.lithos.create("A note", "Körper", tags=["b", "a"])

@@ -260,7 +260,7 @@ async def test_next_rows_can_be_read_with_offset(tmp_path: Path) -> None:
         assert "1,000" in message
 
 
-async def test_rows_are_sorted_by_score_and_contain_match(lithos: Lithos) -> None:
+async def test_rows_are_sorted_by_score_and_contain_the_key_match(lithos: Lithos) -> None:
     """behaviour 257"""
     for number in range(12):
         await lithos.create(f"N{number}", f"zebra stripes {'filler ' * number} herd [[N{(number + 1) % 12}]]")

@@ -148,7 +148,7 @@ async def test_typed_edges_count_for_lineage_immediately_and_after_restart(tmp_p
         assert kinds(await lithos.read(near)) == []
 
 
-async def test_frontmatter_edges_end_when_the_note_removes_them(tmp_path: Path) -> None:
+async def test_frontmatter_edges_are_ignored_when_the_note_removes_them(tmp_path: Path) -> None:
     """behaviour 231: edges from frontmatter are updated later than the note, so they are ignored."""
     async with serving(tmp_path, settled=False) as lithos:
         source = await note(lithos, "Source")
@@ -303,7 +303,7 @@ async def test_retrieval_warnings_do_not_name_notes_hidden_from_the_caller(litho
     assert kinds(row) == [("suspect", private, 1), ("contradicted", rival, 1)]
 
 
-async def test_failed_edge_write_is_ignored_until_edges_are_reread(
+async def test_failed_edge_write_has_no_effect_until_edges_are_reread(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, near = await note(lithos, "Source"), await note(lithos, "Near")

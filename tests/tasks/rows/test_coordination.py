@@ -93,13 +93,13 @@ def test_events_are_read_back_unchanged_and_in_order(store):
     assert store.event_count() == 3
 
 
-def test_new_journal_starts_at_the_clock_and_lost_no_events(store):
+def test_new_journal_starts_at_the_clock_without_lost_events(store):
     """behaviour 191: a sequence number that was lost with its file is never used again."""
     assert store.next_seq() == CLOCK
     assert store.pruned_through() == 0
 
 
-def test_seq_follows_the_clock_and_never_decreases(store, path):
+def test_sequence_number_follows_the_clock_and_never_decreases(store, path):
     """behaviour 191: a restored copy lacks later sequence numbers, but the clock is already past them."""
     append(store, make_event(CLOCK), make_event(CLOCK + 5))
     store.close()
@@ -171,7 +171,7 @@ def test_journal_without_its_counter_continues_after_its_head(store, path):
     again.close()
 
 
-def test_seq_counter_survives_pruning_of_all_events(store):
+def test_sequence_counter_survives_pruning_of_all_events(store):
     append(store, make_event(CLOCK), make_event(CLOCK + 1))
     with store.transaction():
         store.prune_events(0)

@@ -394,7 +394,7 @@ def test_initial_states_of_an_older_file_cause_no_events(path: Path) -> None:
     assert dump(path) == before
 
 
-def test_claim_ending_later_wins_for_equal_aspects_and_all_are_shown(path: Path) -> None:
+def test_claim_that_ends_later_wins_and_all_are_shown(path: Path) -> None:
     """behaviours 126, 242"""
     make_old(
         path,

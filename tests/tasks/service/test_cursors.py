@@ -31,7 +31,7 @@ class Desk(CoordinatorDesk):
         return seq
 
 
-async def test_new_cursor_starts_at_the_head_and_is_stored_at_once(tmp_path: Path) -> None:
+async def test_new_cursor_starts_at_the_head_and_is_stored_immediately(tmp_path: Path) -> None:
     """behaviour 188"""
     async with Desk.at(tmp_path / "c.db") as desk:
         head = desk.coordinator.head

@@ -232,7 +232,7 @@ async def test_unreadable_note_does_not_count_as_an_index_error(tmp_path: Path) 
     assert (await run(config, "indices"))[0]["status"] == "noop"
 
 
-async def test_dry_run_reads_the_write_ahead_log_of_a_killed_server(tmp_path: Path) -> None:
+async def test_dry_run_reads_the_wal_of_a_killed_server(tmp_path: Path) -> None:
     """The newest rows of a database may exist only in its write-ahead log."""
     config = await make_data(tmp_path)
     path = tmp_path / ".lithos" / "edges.db"

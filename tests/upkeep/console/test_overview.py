@@ -322,7 +322,7 @@ async def test_technical_events_are_shown_only_on_request(tmp_path: Path) -> Non
         assert len(rows_of(page)) == 3
 
 
-def test_event_sentences_are_built_once_and_cached_up_to_a_limit() -> None:
+def test_event_sentences_are_built_once_and_cached_within_a_limit() -> None:
     at, happenings = datetime(2026, 1, 1, tzinfo=UTC), of_no_notes()
     events = [
         Event(seq=seq, draft=EventDraft(type="task.ready", agent="a", payload={"task_id": "t"}, timestamp=at))

@@ -100,7 +100,7 @@ def test_charts_have_gaps_for_times_without_events() -> None:
     assert by_key["writes"].lines[0].last == 16
 
 
-def test_newest_chart_point_is_at_the_right_edge_of_the_chart() -> None:
+def test_newest_point_is_at_the_right_edge_of_the_chart() -> None:
     chart = make_chart("k", "T", "", [("one", [0.0, 3.0, 7.5, None, 1.0])], 40)
     for line in chart.lines:
         for piece in line.pieces:

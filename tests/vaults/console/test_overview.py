@@ -203,7 +203,7 @@ async def test_logout_in_the_overview_ends_the_session_of_each_vault(tmp_path: P
                 assert (found.status_code, "login" in found.headers["location"]) == (302, True)
 
 
-async def test_logout_in_a_vault_ends_only_the_session_of_this_vault(tmp_path: Path) -> None:
+async def test_logout_in_a_vault_ends_only_its_own_session(tmp_path: Path) -> None:
     """The session that the person ended stays closed until the next login. The other session continues."""
     async with hosting(tmp_path, TOKENS, ("home", "work")) as house:
         await log_in(house, "two")

@@ -64,7 +64,7 @@ async def ask(
         ('<a\nHREF="/console#x">', '<a\nHREF="/v/work/console#x">'),
     ],
 )
-def test_attributes_with_urls_are_moved(before: str, after: str) -> None:
+def test_urls_in_attributes_are_moved_below_the_prefix(before: str, after: str) -> None:
     """behaviour 293"""
     assert moved(before.encode(), b"/v/work").decode() == after
 
@@ -109,7 +109,7 @@ async def test_page_sent_in_pieces_is_rewritten_with_the_correct_length() -> Non
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
 
 
-async def test_head_response_has_no_incorrect_length() -> None:
+async def test_head_response_does_not_state_an_incorrect_length() -> None:
     told, body, _, _ = await ask(b"", headers={"content-type": PAGE, "content-length": "26"}, method="HEAD")
     assert (body, "content-length" in told) == (b"", False)
 
@@ -143,7 +143,7 @@ async def test_other_content_is_not_rewritten(headers: dict[str, str]) -> None:
         ("?q=1", "?q=1"),
     ],
 )
-async def test_redirects_to_the_console_are_moved(before: str, after: str) -> None:
+async def test_redirects_to_the_console_are_moved_below_the_prefix(before: str, after: str) -> None:
     told, *_ = await ask(b"", headers={"location": before})
     assert told["location"] == [after]
 

@@ -101,7 +101,7 @@ async def test_merged_rows_mostly_equal_the_rows_of_one_vault(tmp_path: Path) ->
             assert shared / len(QUERIES) >= 15, mode
 
 
-async def test_match_field_is_the_judgement_of_the_notes_vault(tmp_path: Path) -> None:
+async def test_match_field_comes_from_the_vault_of_the_note(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         request = SearchRequest(query=QUERIES[0], limit=30)
         judged = {
