@@ -89,7 +89,7 @@ def test_consent_answer_returns_to_the_site_that_linked_to_it(tmp_path: Path, wi
         browser.until(lambda: any(line.startswith("/callback?code=") for line in asked), "the answer came")
         answer = next(line for line in asked if line.startswith("/callback?code="))
         assert "state=kept" in answer
-        assert answer.endswith(" ")  # an empty value after the blank means that no referrer was sent
+        assert answer.endswith(" ")  # the line ends with a blank if no referrer was sent
         code = answer.partition("code=")[2].partition("&")[0]
         given = {
             "grant_type": "authorization_code", "code": code, "client_id": client, "redirect_uri": callback,

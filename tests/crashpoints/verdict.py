@@ -41,7 +41,7 @@ class Verdict:
     async def check(self, data: Path) -> None:
         """Start a server twice and check its state. Raise `AssertionError` with the difference."""
         with unsynced(), pytest.MonkeyPatch.context() as patch:
-            # Reading the types of tools takes a third of a start, and the types never change.
+            # Reading the types of tools takes a third of the start time, and the types never change.
             patch.setattr(arguments, "get_type_hints", functools.cache(typing.get_type_hints))
             async with serving(data, server={"max_answer_chars": 0}) as lithos:
                 lanes, events = await observe(lithos), read_events(lithos)

@@ -386,7 +386,7 @@ def test_json_output_of_a_hook_contains_the_briefing_text(stub: Stub) -> None:
 
 
 @pytest.mark.slow
-def test_hook_prints_no_error_when_its_server_runs_or_is_killed(tmp_path: Path) -> None:
+def test_hook_prints_no_error_with_running_or_killed_server(tmp_path: Path) -> None:
     """Behaviour 244."""
     data = tmp_path / "data"
     server = start_lithos(data)

@@ -86,7 +86,7 @@ def test_commands_share_the_default_data_directory_of_a_vault(
 async def test_second_owner_is_refused_but_a_bridge_works(
     tmp_path: Path, vault: Path, env: dict[str, str]
 ) -> None:
-    """Behaviour 249; docs/spec/lifecycle.md §2."""
+    """Behaviour 249 and docs/spec/lifecycle.md §2."""
     with running_lithos(tmp_path / "one", "--vault", str(vault), env=env) as server:
         for transport in ("http", "stdio"):
             second = run_lithos(

@@ -1,4 +1,4 @@
-"""Single calls and files, which must not keep the server from answering others (issue 11, growth)."""
+"""Single calls and files, which must not block other requests of the server (issue 11, growth)."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def public_server(data: Path, *, is_logged_in: bool = True, **sections: Any) -> AsyncIterator[Public]:
-    """Run a server whose public address is the address that it listens at."""
+    """Run a server whose public address is the address at which it listens."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     server = {"public_url": url, **sections.pop("server", {})}

@@ -109,7 +109,7 @@ async def test_revoked_token_is_refused_and_the_server_stays_closed(private: Pat
         assert ring.is_open
 
 
-async def test_new_token_does_not_replace_an_old_token_with_its_name(private: Path) -> None:
+async def test_new_token_does_not_replace_a_token_of_equal_name(private: Path) -> None:
     secret = create(private)
     async with running(private) as (ring, _):
         before = ring.find(secret)

@@ -1,4 +1,4 @@
-"""Tests that a separate process reads files within limits (docs/spec/attachments.md §5)."""
+"""Separate process that reads files within limits (docs/spec/attachments.md §5)."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ async def test_deleted_file_disappears_and_changed_file_is_found(tmp_path):
 
 
 async def test_vault_files_are_not_changed(tmp_path):
-    """Behaviour 290: Lithos writes no side files."""
+    """Behaviour 290: Lithos writes no additional files next to the attachments."""
     vault = tmp_path / "vault"
     fill(vault)
     before = {path: path.read_bytes() for path in vault.iterdir()}

@@ -58,7 +58,7 @@ def test_file_above_the_size_limit_is_not_read(tmp_path: Path, monkeypatch: pyte
     assert list(records(tmp_path)) == ["fits.md"]
 
 
-def test_links_out_of_the_folder_are_reported_and_pipes_do_not_block(tmp_path: Path) -> None:
+def test_outside_links_are_reported_and_pipes_do_not_block(tmp_path: Path) -> None:
     folder = tmp_path / "vault"
     folder.mkdir()
     (tmp_path / "outside.bin").write_bytes(b"secret")

@@ -132,7 +132,7 @@ def test_home_memories_are_read_for_the_user_and_each_project() -> None:
         ("claude-memory/shop/CLAUDE.md", "shop", 3),
     ],
 )
-def test_memory_scope_of_a_single_folder_or_file_follows_its_location(
+def test_single_memory_folder_or_file_gets_scope_of_its_location(
     path: str, namespace: str, count: int
 ) -> None:
     """behaviour 240"""

@@ -117,7 +117,7 @@ async def test_feedback_applies_only_to_notes_of_the_receipt(tmp_path: Path) -> 
         assert await signals(lithos, one) == [(0, 0, 0)]
 
 
-async def test_empty_citation_list_marks_notes_ignored_but_missing_list_does_not(
+async def test_empty_citation_list_marks_notes_ignored_and_missing_list_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 151, 152"""

@@ -142,7 +142,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Doors:
 async def guests(person: Visitor) -> dict[str, dict[str, str]]:
     """Return request headers of several guests.
 
-    One guest has no token. For each right, there is one with a token and one with a console session.
+    The guests are one without a token and, for each right, one with a token and one with a console session.
     """
     found: dict[str, dict[str, str]] = {"none": {}}
     for right in RIGHTS:

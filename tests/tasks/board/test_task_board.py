@@ -149,7 +149,7 @@ def test_task_does_not_inherit_a_blocker_that_waits_for_it() -> None:
     assert board.rows.ready.are_ready([child]) == {child}
 
 
-def test_edge_is_refused_when_two_epics_would_wait_for_each_other() -> None:
+def test_edge_is_refused_when_epics_would_wait_for_each_other() -> None:
     """Behaviour 403."""
     board = Board()
     one, two = (board.create(title, task_type="epic") for title in ("One", "Two"))

@@ -1,4 +1,4 @@
-"""Board and tools, which show the same tasks whatever their dependencies are (docs/spec/console.md §1)."""
+"""Board and tools, which must show the same tasks for any dependencies (docs/spec/console.md §1)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from lithos.server.tools.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Lithos, refusal, serving
 
 #: Required and optional parameters by tool name, in the order of the specification. contract/test_registry.py
-#: checks the others.
+#: checks the other tools.
 TOOLS = {
     "task_create": ("title agent", "description tags metadata task_type depends_on parent_task_id "
         "request_id"),

@@ -175,7 +175,7 @@ def test_hostile_texts_in_any_event_are_shown_as_plain_text() -> None:
 
 
 async def test_hostile_texts_are_shown_as_plain_text_on_the_overview(tmp_path: Path) -> None:
-    """behaviour 236, on the overview."""
+    """behaviour 236: covers the overview page."""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         note = await person.lithos.create(HOSTILE, agent=HOSTILE, tags=[HOSTILE])

@@ -163,7 +163,7 @@ async def test_move_needs_permission_in_both_vaults(tmp_path: Path) -> None:
         assert pair.places(inside) == ["there"]
 
 
-async def test_move_is_refused_when_target_has_other_bytes_under_the_id(tmp_path: Path) -> None:
+async def test_move_is_refused_when_target_has_id_with_other_bytes(tmp_path: Path) -> None:
     """behaviour 297: if the target has the same bytes at that path, only the source note is deleted."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
