@@ -1,4 +1,4 @@
-"""Every interleaving of an agent's system calls with people's steps. No interleaving may lose text."""
+"""All interleavings of an agent's system calls with people's steps. No interleaving may lose text."""
 
 from __future__ import annotations
 

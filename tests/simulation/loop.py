@@ -57,7 +57,7 @@ class Process(Protocol):
     is_dead: bool
 
 
-#: Server process that a task belongs to. None for tasks outside the server.
+#: Server process that a task belongs to. It is None for tasks outside the server.
 PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
 
 

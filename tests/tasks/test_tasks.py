@@ -70,7 +70,7 @@ async def test_board_shows_ready_tasks_waiting_tasks_and_claim_holders(tmp_path:
         assert "0 of 1 done" in html
         assert "1 task waits" in html
         ready = {task["title"] for task in (await call("lithos_task_ready"))["tasks"]}
-        assert ready == {"First", "Held"}  # these ready tasks are in two columns of the board
+        assert ready == {"First", "Held"}  # ready tasks are in two columns of the board
 
         for query, expected in (
             ("project=atlas", {"ready": 1, "claimed": 0, "blocked": 1, "done": 0}),

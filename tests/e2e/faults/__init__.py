@@ -1,7 +1,7 @@
 """Failures that a server must survive. Each failure counts its attempts and checks the final state.
 
-`tests/e2e/test_faults.py` causes these failures, and the nightly run repeats them more often. If the server
-does not survive a failure, it raises `AssertionError`.
+`tests/e2e/test_faults.py` causes these failures, and the nightly run repeats them more often. A function
+raises `AssertionError` if the server does not survive its failure.
 """
 
 from __future__ import annotations

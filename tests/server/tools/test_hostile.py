@@ -24,7 +24,7 @@ def whole_specs() -> list[ToolSpec]:
 
 
 def required_of(spec: ToolSpec) -> dict[str, Any]:
-    """Return required arguments of the right type for any tool. Works for tools that are added later."""
+    """Return required arguments of the right type for any tool, including tools that are added later."""
     plain = {"string": "x", "number": 1, "integer": 1, "boolean": True, "array": [], "object": {}}
     properties = spec.input_schema["properties"]
     return {name: plain[properties[name]["type"]] for name in spec.input_schema.get("required", ())}

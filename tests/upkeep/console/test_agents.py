@@ -78,7 +78,7 @@ async def test_timeline_shows_all_activities_of_an_agent_newest_first(tmp_path: 
         assert [
             line.split(" ", 1)[1].startswith(part) for line, part in zip(told, expected, strict=True)
         ] == [True] * len(expected), told
-        # The entry answers the question what ann read before this write.
+        # The timeline shows what ann read before this write.
         assert "in the hour before: asked which numbers ; read Source · all earlier activity" in told[4]
         assert "read no other notes since the change below" in told[3]
         assert f"/console/notes/{note}?version=1" in page.links
