@@ -85,7 +85,7 @@ async def test_repeated_feedback_still_reports_misleading_notes(desk):
         assert nodes(desk)["m"].misleading_count == 3
 
 
-async def test_lessons_that_are_not_repeated_are_deleted_from_both_databases(desk):
+async def test_forgotten_lessons_are_deleted_from_both_databases(desk):
     async with desk.running():
         await prepare(desk)
         for number in (1, 2):

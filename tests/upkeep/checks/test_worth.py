@@ -67,7 +67,8 @@ async def scripted_day(data: Path) -> AsyncIterator[Day]:
             await lithos.read(note, agent_id="ben")
         await complete(first, "ben", backup)
         # Agent cem asks the same question in a retrieval and in a briefing. The cited note is among the first
-        # three results. He also asks twice in a folder without notes. A request for news is not a question.
+        # three results. He also asks twice in a namespace without notes. A request for news is not a
+        # question.
         await retrieve("cem", QUESTION)
         await retrieve("cem", QUESTION, namespace_filter=NOWHERE)
         await retrieve("cem", "what is nowhere", namespace_filter=NOWHERE)
