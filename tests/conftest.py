@@ -1,11 +1,12 @@
-"""Trio runner for tests: an `async def test_…` runs under `trio.run`.
+"""Trio runner for tests. It runs each `async def test_…` with `trio.run`.
 
-Mark a test `autojump` to run it on a clock that jumps over sleeps. Every async test has a deadline, so a hang
-is a failure with a traceback and never blocks the test run. An async context manager from a fixture is
-entered in the same `trio.run` as the test.
+Mark a test `autojump` to run it on a clock that jumps over sleeps. Every async test has a deadline: a hang
+becomes a failure with a traceback and does not block the test run. If a fixture returns an async context
+manager, it is entered in the same `trio.run` as the test.
 
-Test files are kept in memory if there is enough, because most tests would spend most of their time on disk
-syncs. Mark tests that kill processes at random times `disk`, so that processes are also killed during syncs.
+Test files are kept in memory if there is enough space, because most tests would otherwise mostly wait for
+disk syncs. Mark tests that kill processes at random times with `disk`. Processes are then also killed during
+syncs.
 """
 
 from __future__ import annotations
@@ -35,30 +36,30 @@ from lithos.kernel.log import NOISY
 from tests.kernel.actors.watched import WatchedHouse
 from tests.servers import Clock, Lithos, serving
 
-#: Seconds of an async test, longer than any wait within a test, because a failed wait has the better error
-#: message.
+#: Deadline of an async test in seconds. It is longer than any wait in a test, because a failed wait has the
+#: better error message.
 DEADLINE = 300.0
-#: Folder of test files. `.ci/run` sets it to its own folder, which it removes.
+#: Folder of test files. `.ci/run` sets it to a separate folder and removes this folder.
 MEMORY = Path(os.environ.get("TESTS_MEMORY", "/dev/shm"))
-#: Minimum free bytes in memory. All tests together use less than a third at once.
+#: Minimum free memory in bytes. All tests together use less than a third of it at one time.
 ROOM = 4 << 30
-#: Seconds of a slow test without the mark `takes`.
+#: Expected seconds of a slow test that has no mark `takes`.
 USUAL = 4.0
-#: The gate tries the same examples of every property each time, so that one commit always gets the same
-#: result. Otherwise each run tries different examples.
+#: The gate tries the same examples of every property each time, so a commit always gets the same result.
+#: Other test runs try different examples.
 _COMMON = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("fast", _COMMON, max_examples=15)
 settings.register_profile("gate", _COMMON, derandomize=True)
 settings.register_profile("nightly", _COMMON, max_examples=1_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
-# Bytecode is always kept, whatever the environment says. Otherwise each program that a test starts would be
+# Bytecode is always stored, whatever the environment says. Otherwise each program that a test starts would be
 # compiled again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-#: With glibc, test workers keep freed memory for the next server. Otherwise the memory would return to the
-#: system and be requested again, which takes a sixth of a server's time. Programs that the workers start do
+#: With glibc, test workers keep freed memory for the next server. Otherwise the memory would be returned to
+#: the system and requested again, which takes a sixth of a server's time. Programs that the workers start do
 #: not keep freed memory.
 KEPT_MEMORY = {"MMAP_THRESHOLD_": 32 << 20, "TRIM_THRESHOLD_": 256 << 20, "TOP_PAD_": 32 << 20}
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -68,7 +69,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 #: Garbage collector functions that servers call. Tests replace them unless they use `frozen_by_servers`.
 FREEZING = {"freeze": gc.freeze, "unfreeze": gc.unfreeze}
 
-#: Commands that tests run in this process do not load the accurate tier. The tests of that tier select it.
+#: Commands that tests run in this process do not load the accurate tier. Tests of that tier select it.
 os.environ.setdefault("LITHOS_SEARCH__TIER", "static")
 
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
@@ -76,7 +77,7 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Return one more than the number of processors, because tests wait for a third of their time."""
+    """Return the number of processors plus one, because tests wait for a third of their time."""
     return (os.cpu_count() or 1) + 1
 
 
@@ -96,8 +97,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection(session: pytest.Session) -> None:
     """Let each worker compile a part of the test files if a fresh clone has no bytecode.
 
-    All workers import the same circular list of files, but begin at different places. The first worker to
-    import a file stores its bytecode for the others.
+    All workers import the same circular list of files, but each starts at another position. The first worker
+    that imports a file stores its bytecode for the others.
     """
     gc.disable()  # imported and collected objects are not garbage
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -110,13 +111,13 @@ def pytest_collection(session: pytest.Session) -> None:
         names.sort()
         begin = len(names) * worker // of
         for name in names[begin:] + names[:begin]:
-            with suppress(Exception, pytest.skip.Exception):  # the collection of this file reports the error
+            with suppress(Exception, pytest.skip.Exception):  # the file's collection will report the error
                 importlib.import_module(name)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the files that take longest first, so that no worker is left with a long file at the end.
+    """Run the slowest files first, so that no worker has to start a slow file at the end.
 
     With `--no-loadscope-reorder`, xdist distributes the files in this order.
     """
@@ -126,14 +127,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             marked = item.get_closest_marker("takes")
             seconds[item.path] += marked.args[0] if marked else USUAL
     items.sort(key=lambda item: -seconds[item.path])
-    gc.freeze()  # imported objects stay in memory, and each later collection would scan all of them
+    gc.freeze()  # imported objects stay in memory, and every later collection would scan them all
     gc.enable()
-    for name in FREEZING:  # a stopping server would unfreeze the objects
+    for name in FREEZING:  # a server that stops would unfreeze these objects
         setattr(gc, name, lambda: None)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip tests marked `needs` if a package that they need is missing."""
+    """Skip a test with the mark `needs` if a package that it needs is missing."""
     for mark in item.iter_markers("needs"):
         if gone := [name for name in mark.args if find_spec(f"lithos.{name}") is None]:
             pytest.skip(f"there is no lithos.{gone[0]}")
@@ -141,7 +142,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def frozen_by_servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let servers freeze and unfreeze the objects of the garbage collector, as they do outside tests."""
+    """Let servers freeze and unfreeze objects in the garbage collector, as they do outside tests."""
     for name, function in FREEZING.items():
         monkeypatch.setattr(gc, name, function)
     yield
@@ -150,7 +151,7 @@ def frozen_by_servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """Return pytest's folder, or a folder on a disk for tests marked `disk`."""
+    """Return pytest's folder. For tests with the mark `disk`, return a folder on a disk."""
     if request.node.get_closest_marker("disk") is None:
         yield tmp_path
     else:
@@ -165,7 +166,10 @@ def clock() -> Clock:
 
 @pytest.fixture
 def lithos(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[Lithos]:
-    """Return a server for one test, on the `clock` if the test also requests that fixture."""
+    """Return a server for one test.
+
+    If the test also requests the fixture `clock`, the server uses this clock.
+    """
     if "clock" in request.fixturenames:
         return serving(tmp_path, clock=request.getfixturevalue("clock"))
     return serving(tmp_path)
@@ -173,7 +177,7 @@ def lithos(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncConte
 
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[WatchedHouse]:
-    """Yield the catalogue, writer and watcher of one folder, controlled by the test."""
+    """Yield the catalogue, writer and watcher of one folder. The test controls them."""
     house = WatchedHouse(tmp_path)
     house.settle(house.scan())
     yield house
@@ -182,7 +186,7 @@ def house(tmp_path: Path) -> Iterator[WatchedHouse]:
 
 @pytest.fixture(autouse=True)
 def _own_logging() -> Iterator[None]:
-    """Restore logging after a test, because commands that run in this process change it."""
+    """Restore the logging settings after a test. Commands that run in this process change them."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     levels = {name: logging.getLogger(name).level for name in NOISY}
@@ -191,7 +195,7 @@ def _own_logging() -> Iterator[None]:
     for handler in set(root.handlers) - set(handlers):
         root.removeHandler(handler)
     for name, before in {"": level, **levels}.items():
-        if (logger := logging.getLogger(name)).level != before:  # setting a level clears every logger's cache
+        if (logger := logging.getLogger(name)).level != before:  # a new level clears every logger's cache
             logger.setLevel(before)
     sys.setswitchinterval(interval)
 

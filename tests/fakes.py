@@ -1,4 +1,4 @@
-"""Fakes of the slow stores and of an actor's surroundings, for tests on a mock clock."""
+"""Fakes of the slow stores and of an actor's environment, for tests on a mock clock."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ START = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 
 class Clock:
-    """A wall clock that moves only on request."""
+    """A wall clock that moves only when a test moves it."""
 
     def __init__(self, now: datetime = START) -> None:
         self.now = now
@@ -49,7 +49,7 @@ class Killed(BaseException):
 
 
 class LateCalls(KernelCalls):
-    """Real files, seen from a time long after all files were saved."""
+    """Real files, seen at a time long after all files were saved."""
 
     def now(self) -> float:
         return super().now() + 3_600.0
@@ -57,7 +57,7 @@ class LateCalls(KernelCalls):
 
 @attrs.define(eq=False)
 class FakeIndex:
-    """An index in memory. `failing` makes batches fail; `ready` says whether the model is loaded."""
+    """An index in memory. `failing` lets batches fail. `ready` says whether the model is loaded."""
 
     held: dict[int, int] = attrs.field(factory=dict)
     contents: dict[int, str] = attrs.field(factory=dict)
@@ -65,7 +65,7 @@ class FakeIndex:
     failing: bool = False
     crashing: int = 0
     ready: bool = True
-    #: Number of notes that a repair applies at once, a setting that the indexer needs of every index.
+    #: Number of notes that a repair applies at once. The indexer reads this setting from every index.
     repair_size: int = 10
 
     def is_ready(self) -> bool:
@@ -93,7 +93,7 @@ class FakeIndex:
 
 
 class Gate(Inline):
-    """An executor that runs calls at once while it is open, and delays calls while it is shut."""
+    """An executor with a gate. It runs calls at once while it is open, and delays calls while it is shut."""
 
     def __init__(self) -> None:
         self._is_open = True
@@ -108,11 +108,11 @@ class Gate(Inline):
             self.let_newest()
 
     def let_oldest(self) -> None:
-        """Let the call pass that has waited longest."""
+        """Let the call pass that has waited the longest time."""
         self._waiting.pop(0).set()
 
     def let_newest(self) -> None:
-        """Let the call pass that has waited shortest."""
+        """Let the call pass that has waited the shortest time."""
         self._waiting.pop().set()
 
     async def run(self, call: Callable[[], Any]) -> Any:
@@ -139,7 +139,7 @@ def make_upsert(entry: Entry, content: str = "") -> Upsert:
 
 
 def put_file(files: NoteFiles, path: str, text: str) -> bytes:
-    """Write a file as an editor would, and return its bytes."""
+    """Write a file as an editor does. Return its bytes."""
     target = files.root / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(text.encode())
@@ -147,7 +147,7 @@ def put_file(files: NoteFiles, path: str, text: str) -> bytes:
 
 
 def enter_file(catalogue: Catalogue, files: NoteFiles, path: str, text: str) -> Entry:
-    """Create a file and its entry, and return the entry."""
+    """Create a file and its catalogue entry. Return the entry."""
     put_file(files, path, text)
     source = files.read(path)
     note = parse_document(source.data, path, START).note
@@ -158,7 +158,7 @@ def enter_file(catalogue: Catalogue, files: NoteFiles, path: str, text: str) -> 
 
 
 def fail_writes(patch: pytest.MonkeyPatch, word: bytes, code: int, *, times: int = 1_000_000) -> None:
-    """Let the disk refuse writes that contain `word`, up to `times` times."""
+    """Let the disk refuse writes that contain `word`. At most `times` writes are refused."""
     real, left = os.write, [None] * times
 
     def write(descriptor: int, data: memoryview) -> int:
@@ -179,7 +179,7 @@ def slip_in(
     path: str | None = None,
     after: bool = False,
 ) -> None:
-    """Call `act` right before (or `after`) the writer changes a file (or that file), several times."""
+    """Call `act` directly before (or `after`) the writer changes a file (or this `path`), several times."""
     real, left = files.apply, [None] * times
 
     def apply(changes: Any) -> Any:
@@ -200,9 +200,9 @@ def slip_in(
 async def served(
     mailbox: Mailbox[Any, Any], start: Any, *beside: Callable[..., Any]
 ) -> AsyncIterator[trio.Nursery]:
-    """Run the actor under its supervisor, with a nursery for other tasks.
+    """Run the actor under its supervisor. Yield a nursery for other tasks.
 
-    The exit closes the mailbox and drains it.
+    At the end of the block, the mailbox is closed and drained.
     """
     async with trio.open_nursery() as actors:
         await actors.start(partial(supervise, mailbox, start))
@@ -215,7 +215,7 @@ async def served(
 
 
 async def ask_together(ask: Callable[[Any], Any], gate: Gate, first: Any, *requests: Any) -> list[Any]:
-    """Return the answers or refusals of requests that wait in order while `first` occupies the actor."""
+    """Return the answers or refusals of requests that wait in order while the actor processes `first`."""
     answers: list[Any] = [None] * len(requests)
 
     async def put(place: int, request: Any) -> None:
@@ -240,7 +240,7 @@ def make_indexer(name: str, index: FakeIndex, catalogue: Catalogue, files: NoteF
 
 
 class Turns(trio.abc.Instrument):
-    """Counter of event loop turns; install it with `trio.lowlevel.add_instrument`."""
+    """Counter of event loop turns. Install it with `trio.lowlevel.add_instrument`."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -251,7 +251,7 @@ class Turns(trio.abc.Instrument):
 
 @contextmanager
 def subscribed(broadcaster: Broadcaster) -> Iterator[Subscription]:
-    """Subscribe to all events inside the block."""
+    """Subscribe to all events during the block."""
     subscription = broadcaster.listen()
     try:
         yield subscription

@@ -1,4 +1,4 @@
-"""Vaults for graph tests, and a simple reference implementation of the spec."""
+"""Vaults for graph tests, and a simple reference implementation of the specification."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def note_id(serial: int) -> str:
 
 
 def generate_entries(notes: int, links: int, seed: int = 1) -> list[Entry]:
-    """Create notes that share stems, with links by path, stem, title, alias and id, ambiguous and broken."""
+    """Create notes that share stems.
+
+    Links use path, stem, title, alias or id. Some are ambiguous or broken.
+    """
     rng = random.Random(seed)
     entries = []
     for serial in range(1, notes + 1):
@@ -59,7 +62,7 @@ def _target(rng: random.Random, notes: int) -> str:
 
 @attrs.frozen
 class Reference:
-    """Reference of all notes: neighbours from pairs, and distances from repeated relaxation of every pair."""
+    """Reference for all notes: neighbours from pairs, distances from repeated relaxation of every pair."""
 
     entries: Mapping[str, Entry]
     pairs: frozenset[tuple[str, str]]
@@ -89,7 +92,7 @@ class Reference:
     def within(
         self, starts: Iterable[str], depth: int, pairs: Iterable[tuple[str, str]], direction: str
     ) -> dict[str, int]:
-        """Return the number of steps to every note within `depth`."""
+        """Return all notes within `depth`, with the number of steps to each."""
         ways = {"outgoing": set(pairs), "incoming": {(end, start) for start, end in pairs}}
         ways["both"] = ways["outgoing"] | ways["incoming"]
         steps = {start: 0 for start in starts if start in self.entries}

@@ -1,4 +1,4 @@
-"""Structure of the source: its modules, and the package and role of each module."""
+"""Structure of the source code: its modules, and the package and role of each module."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 PACKAGE: Final = Path(__file__).parents[1] / "lithos"
-#: A module may import modules of its own role and of earlier roles in its package. `rows`, `files` and
-#: `index` block.
+#: Roles in order. A module may import modules of the same role and of earlier roles in its package. `rows`,
+#: `files` and `index` modules block.
 ROLES: Final = (
     "model", "rows", "files", "index", "settings", "actor", "service", "checks", "state", "tools", "front",
     "pages", "commands", "capability",
@@ -17,13 +17,13 @@ ROLES: Final = (
 
 
 def package_of(module: str) -> str | None:
-    """Return the package: `lithos.text.chunk` -> `text`; `None` for the root package itself."""
+    """Return the package: `lithos.text.chunk` -> `text`. Return `None` for the root package itself."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else None
 
 
 def role_of(module: str) -> str | None:
-    """Return the role of a module: the first word of its name, or else its folder's role (`ROLE`)."""
+    """Return the role of a module: the first word of its name, or else the role of its folder (`ROLE`)."""
     word = module.rpartition(".")[2].partition("_")[0]
     if word in ROLES:
         return word
@@ -44,7 +44,7 @@ def _role_of_folder(folder: Path) -> str | None:
 
 @cache
 def modules() -> dict[str, str]:
-    """Return the source text of every module, by module name."""
+    """Return the source text of every module. The keys are module names."""
     paths = sorted(PACKAGE.rglob("*.py"))
     return {_name_of(path): path.read_text(encoding="utf-8") for path in paths}
 

@@ -1,9 +1,9 @@
-"""Long-lived data and their bounds, found by reading the source.
+"""Long-lived data and their limits, which are found by reading the source code.
 
-The data live as long as the process or longer. A container is bounded if code removes items, caps it, checks
-its size or creates it again, or if no code fills it after its creation. A table is bounded if code deletes
-its rows. Data that are bounded in other ways have a comment that begins with `bounded:` (a container) or
-`kept rows:` (tables, by name), on the line of the creation or one of the two lines above.
+The data live as long as the process or longer. A container is limited if code removes items, caps it, checks
+its size or creates it again, or if no code fills it after its creation. A table is limited if code deletes
+its rows. Data that are limited in another way have a comment, which begins with `bounded:` (a container) or
+`kept rows:` (tables, by name). The comment is on the line of the creation or one of the two lines above.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lithos.app.capabilities import all_tools
 from tests.house import role_of
 
 parse: Final = functools.cache(ast.parse)
-#: Roles whose objects end with a call or a command.
+#: Roles whose objects live only for one call or one command.
 SHORT: Final = frozenset(("model", "commands", "settings"))
 GROWING: Final = frozenset({
     "set", "dict", "fromkeys", "list", "deque", "defaultdict", "Counter", "OrderedDict",
@@ -47,7 +47,7 @@ def nodes_of(source: str) -> tuple[ast.AST, ...]:
 
 
 def find_endless_tables(source: str) -> Iterator[str]:
-    """Yield the tables whose rows are never deleted and that no comment names."""
+    """Yield the tables whose rows are never deleted and which no comment names."""
     named = " ".join(re.findall(r"# kept rows: ([\w ,]+):", source)).replace(",", " ").split()
     deleted = re.findall(r"""(?:DELETE FROM |_drop_from\(\s*["'])(\w+)""", source)
     filled = re.findall(r"""(?:INSERT (?:OR \w+ )?INTO |Table\(\s*["'])(\w+)""", source)
@@ -55,7 +55,7 @@ def find_endless_tables(source: str) -> Iterator[str]:
 
 
 def find_containers(package: Path) -> Iterator[tuple[str, str, ast.AST]]:
-    """Yield name, text and node of each growing container that outlives a call.
+    """Yield name, text and node of each growing container that lives longer than a call.
 
     The name is `<module>.<class>.<attribute>` or `<module>.<name>`.
     """
@@ -67,7 +67,7 @@ def find_containers(package: Path) -> Iterator[tuple[str, str, ast.AST]]:
 
 
 def find_unbounded(package: Path) -> list[str]:
-    """Return the containers without a bound and without a comment `bounded:`."""
+    """Return the containers that have neither a limit nor a comment `bounded:`."""
     taken, filled = uses_of([path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))])
     return sorted(
         {
@@ -82,7 +82,7 @@ def find_unbounded(package: Path) -> list[str]:
 
 
 def is_marked(source: str, node: ast.AST) -> bool:
-    """Return whether a comment at the creation of a container, or above its class, names its bound."""
+    """Return whether a comment at the creation of a container, or above its class, names its limit."""
     lines = source.splitlines()
     around = [each for each in nodes_of(source) if isinstance(each, ast.ClassDef) and node in ast.walk(each)]
     above = [line for each in around for line in lines[each.lineno - 4 : each.lineno]]
@@ -90,7 +90,7 @@ def is_marked(source: str, node: ast.AST) -> bool:
 
 
 def is_capped(node: ast.AST) -> bool:
-    """Return whether a container is created with a capacity: deques, channels and caches."""
+    """Return whether a container is created with a maximum size: deques, channels and caches."""
     if _is_cached(node):
         caches = [
             each
@@ -104,7 +104,10 @@ def is_capped(node: ast.AST) -> bool:
 
 
 def uses_of(sources: list[str]) -> tuple[set[str], set[str]]:
-    """Return the names of containers that code empties, caps or creates again, and that code may fill."""
+    """Return two sets of container names.
+
+    Code empties, caps or recreates the first set, and may fill the second.
+    """
     taken: set[str] = set()
     filled: set[str] = set()
     for source in sources:
@@ -131,7 +134,10 @@ def uses_of(sources: list[str]) -> tuple[set[str], set[str]]:
 
 
 def _note_call(call: ast.Call, taken: set[str], filled: set[str]) -> None:
-    """Record which attributes a method call empties or fills; own functions may fill their arguments."""
+    """Record the attributes that a method call empties or fills.
+
+    Functions of Lithos may fill their arguments.
+    """
     if isinstance(call.func, ast.Attribute) and call.func.attr in TAKING | FILLING:
         (taken if call.func.attr in TAKING else filled).add(_name(call.func.value))
     if _name(call.func) not in dir(builtins):
@@ -139,7 +145,7 @@ def _note_call(call: ast.Call, taken: set[str], filled: set[str]) -> None:
 
 
 def _made_again(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """Return the attributes that a method assigns, which drops their old contents."""
+    """Return the attributes that a method assigns. An assignment drops the old contents."""
     nodes = list(ast.walk(function))
     added = {id(each.target) for each in nodes if isinstance(each, ast.AugAssign)}
     set_here = (each for each in nodes if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store))
@@ -153,7 +159,7 @@ def _alternatives(value: ast.expr | None) -> list[ast.expr]:
 
 
 def containers_of(source: str) -> Iterator[tuple[str, ast.AST]]:
-    """Yield the containers of one module, without its name, and the node that creates each."""
+    """Yield the containers of one module (without the module name) and the node that creates each."""
     for node in parse(source).body:
         yield from _module_level(node)
     for node in nodes_of(source):
@@ -172,13 +178,13 @@ def _is_cached(node: ast.AST) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDe
 def _module_level(node: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
     if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _grows(node.value):
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            # A constant by name and annotation that is filled by its own expression never changes.
+            # A constant (by name and annotation) that its own expression fills never changes.
             if isinstance(target, ast.Name) and not _is_final(node) and not _is_filled(node.value):
                 yield target.id, node
 
 
 def _attributes(cls: ast.ClassDef) -> Iterator[tuple[str, ast.AST]]:
-    """Yield attributes of `self` and fields with a factory, unless objects of the class are immutable."""
+    """Yield attributes of `self` and fields with a factory. Classes with immutable objects are skipped."""
     if not any("frozen" in ast.unparse(one) for one in cls.decorator_list):
         for node in cls.body:
             if (
@@ -200,7 +206,7 @@ def _attributes(cls: ast.ClassDef) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _grows(value: ast.expr) -> bool:
-    """Return whether a value is an empty literal, a comprehension, or a call that creates a container."""
+    """Return whether a value is an empty literal, a comprehension or a call that creates a container."""
     if isinstance(value, ast.Tuple):
         return any(_grows(item) for item in value.elts)
     if isinstance(value, ast.Dict):
@@ -244,7 +250,7 @@ def _name(function: ast.expr) -> str:
 
 
 def find_unbounded_arguments(classes: Iterator[tuple[str, type[Any]]]) -> Iterator[str]:
-    """Yield `<tool>.<argument>` for each text, list and object without a bound."""
+    """Yield `<tool>.<argument>` for each text, list and object argument without a limit."""
     for tool, arguments in classes:
         for attribute in attrs.fields(attrs.resolve_types(arguments)):
             kinds = set(getattr(attribute.type, "__args__", (attribute.type,))) - {type(None)}
@@ -253,5 +259,5 @@ def find_unbounded_arguments(classes: Iterator[tuple[str, type[Any]]]) -> Iterat
 
 
 def argument_classes() -> list[tuple[str, type[Any]]]:
-    """Return every tool's name with the class of its arguments."""
+    """Return the name of every tool with the class of its arguments."""
     return [(tool.name, tool.arguments) for tool in all_tools()]

@@ -1,4 +1,4 @@
-"""A whole server in the test's own process, without HTTP: `async with serving(tmp_path) as lithos`."""
+"""Complete server in the test process, without HTTP: `async with serving(tmp_path) as lithos`."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from tests import fakes
 
 Answer = dict[str, Any]
 Load = Callable[[str], Embedder]
-#: The built-in model takes half a second to load, so it is loaded once per session.
+#: Loading the built-in model takes half a second, so it is loaded only once per session.
 load_once: Load = functools.cache(load_embedder)
 
 MISSING_ID = "00000000-0000-4000-8000-000000000000"
 
 
 class Clock(fakes.Clock):
-    """A clock that stands still until a test moves it, so that times in answers are predictable."""
+    """A clock that moves only when a test moves it. Times in answers are therefore predictable."""
 
     def __init__(self, text: str = "2026-03-04T05:06:07.000008+00:00") -> None:
         super().__init__(datetime.fromisoformat(text).astimezone(UTC))
@@ -71,12 +71,15 @@ class Lithos:
         return self.data / "knowledge"
 
     async def call(self, tool: str, /, **arguments: Any) -> Any:
-        """Return the answer as a client sees it: through JSON, which must be strict and encodable."""
+        """Return the answer as a client gets it.
+
+        The answer passes through strict JSON, which must be able to encode it.
+        """
         answer = await self.server.tools.call(tool, arguments, OWNER)
         return json.loads(compact_json(answer).encode())
 
     async def write(self, title: str = "A note", content: str = "Some text.", **more: Any) -> Answer:
-        """Write a note, which must be accepted, and return the answer."""
+        """Write a note and return the answer. The write must be accepted."""
         answer = await self.call(
             "lithos_write", **{"title": title, "content": content, "agent": "tester"} | more
         )
@@ -96,35 +99,38 @@ class Lithos:
         return answer
 
     async def found(self, query: str, **more: Any) -> list[str]:
-        """Return the titles that a search finds, best first. The search must not be degraded."""
+        """Return the titles that a search finds, best match first. The search must not be degraded."""
         answer = await self.call("lithos_search", query=query, **more)
         assert set(answer) == {"results"}, answer
         return [row["title"] for row in answer["results"]]
 
     async def listed(self, **filters: Any) -> list[str]:
-        """Return the titles that a listing shows, in order."""
+        """Return the titles in a listing, in order."""
         answer = await self.call("lithos_list", **filters)
         return [item["title"] for item in answer["items"]]
 
     def events(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """Return (type, payload) of all events since the server's start, except indexing events."""
+        """Return (type, payload) of all events since the server's start. Indexing events are left out."""
         store = self.server.get(Coordinator)._store
         drafts = [e.draft for e in store.events_after(self.first_seq)]
         return [(draft.type, draft.payload) for draft in drafts if draft.type != REINDEX_COMPLETE]
 
     async def audit(self) -> list[tuple[str, str, str]]:
-        """Return (agent, note, operation) of the access log, oldest first."""
+        """Return (agent, note, operation) of each entry in the access log, oldest first."""
         await self.server.get(Coordinator).mailbox.ask(Flush())
         rows = self.server.get(Coordinator)._store.audit(agent=None, doc=None, after=None, limit=1000)
         return [(str(row[1]), str(row[2]), str(row[3])) for row in reversed(rows)]
 
     def files(self) -> list[str]:
-        """Return the sorted relative paths below `knowledge/`, without recently replaced files."""
+        """Return the sorted relative paths below `knowledge/`.
+
+        Files that were replaced recently are left out.
+        """
         paths = [path for path in self.knowledge.rglob("*") if path.is_file() and path.suffix != ".swap"]
         return sorted(path.relative_to(self.knowledge).as_posix() for path in paths)
 
 
-#: Settings of a server for notes that a person owns.
+#: Settings of a server whose notes belong to a person.
 VAULT: Final[dict[str, Any]] = {"vault": True}
 
 
@@ -138,13 +144,13 @@ async def serving(
     transformer: Callable[[int], Any] | None = None,
     **sections: Any,
 ) -> AsyncIterator[Lithos]:
-    """Run a server on `data`. `sections` are sections of `Config`; `storage` and `server` are mappings.
+    """Run a server on `data`. `sections` are sections of `Config`. `storage` and `server` are mappings.
 
-    If `vault` is True, the vault is the folder of `put_note`.
+    If `vault` is True, the vault is the folder that `put_note` uses.
 
-    `transformer` loads the model of the accurate tier, which has indexed all notes once the server is
-    settled. Without it, onnxruntime counts as not installed. Answers are full unless `server` sets another
-    form.
+    `transformer` loads the model of the accurate tier. Once the server is settled, this model has indexed all
+    notes. Without `transformer`, onnxruntime counts as not installed. Answers are full unless `server` sets
+    another form.
     """
     places = sections.pop("storage", {})
     if places.get("vault") is True:
@@ -157,7 +163,7 @@ async def serving(
         patch.setattr(lithos.search.capability, "load_embedder", load)
         patch.setattr(
             lithos.app.server, "return_memory", lambda: False
-        )  # the next server of this process uses it
+        )  # the next server in this process uses it
         patch.setattr(lithos.search.indexing.accurate, "is_installed", lambda: transformer is not None)
         if transformer is not None:
             patch.setattr(lithos.search.capability, "load_transformer", transformer)
@@ -170,7 +176,7 @@ async def serving(
 
 
 def put_note(data: Path, path: str, text: str | bytes) -> Path:
-    """Create a note file as a person would, before the server starts."""
+    """Create a note file as a person does, before the server starts."""
     file = data / "knowledge" / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -185,14 +191,17 @@ async def until(holds: Callable[[], bool], within: float = 60.0) -> None:
 
 
 def refusal(answer: Mapping[str, Any], code: str) -> str:
-    """Return the message of an error envelope. Its first keys must be in their fixed order."""
+    """Return the message of an error envelope.
+
+    The first keys of the envelope must be in their fixed order.
+    """
     assert list(answer)[:3] == ["status", "code", "message"], answer
     assert (answer["status"], answer["code"]) == ("error", code), answer
     return str(answer["message"])
 
 
 async def take_up(lithos: Lithos, path: str) -> None:
-    """Let the server read a new file, as its watcher would if it were running."""
+    """Let the server read a new file, as a running watcher does."""
     files = lithos.server.get(NoteFiles)
     seen = examine(files, find_note(files, path), None)
     await lithos.server.get(Writer).mailbox.ask(OutsideFiles((seen,)))

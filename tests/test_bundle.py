@@ -1,7 +1,6 @@
-"""Tests that server.json, the .mcpb manifest and the marketplace match their schemas (behaviour 245).
+"""Published files: server.json, .mcpb manifest and marketplace must match their schemas (behaviour 245).
 
-The rules are written as JSON schemas in our own words: for server.json version 2025-12-11, for the manifest
-version 0.4.
+The rules are JSON schemas in our own words: server.json has version 2025-12-11, and the manifest version 0.4.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ TEXT: dict[str, Any] = {"type": "string"}
 
 
 def closed(needed: str, /, **properties: Any) -> dict[str, Any]:
-    """Return the schema of an object with these properties, the required ones, and no others."""
+    """Return the schema of an object that has these properties, all required properties, and no others."""
     return {
         "type": "object",
         "required": needed.split(),
@@ -114,7 +113,7 @@ MANIFEST = closed(
 KEBAB = {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"}
 MARKETPLACE = closed(
     "name owner plugins",
-    # The client refuses "inline" and names that contain its maker's names.
+    # The client refuses "inline" and every name that contains the name of its maker.
     name={**KEBAB, "not": {"pattern": "claude|anthropic|^inline$"}},
     owner=closed("name", name=TEXT, email=TEXT),
     metadata=closed("", description=TEXT, version=TEXT, pluginRoot=TEXT),
@@ -142,7 +141,7 @@ def check(document: Any, schema: dict[str, Any]) -> None:
 
 
 def command_of(package: dict[str, Any]) -> list[str]:
-    """Return the arguments that a client passes on."""
+    """Return the arguments that a client passes to the program."""
     words: list[str] = []
     for argument in package["packageArguments"]:
         words += [argument["name"]] if argument["type"] == "named" else []
@@ -169,7 +168,7 @@ def test_published_files_match_their_schemas(tmp_path: Path, capsys: pytest.Capt
     assert files_of(folder) == before
 
 
-def test_packages_start_server_on_stdio() -> None:
+def test_published_packages_start_a_server_on_stdio() -> None:
     """Behaviour 245."""
     document = bundle.make_server_json(bundle.NAME, "owner/lithos:1.2.3")
     python, image = document["packages"]
@@ -177,15 +176,15 @@ def test_packages_start_server_on_stdio() -> None:
         parsed = parse_arguments(command_of(package))
         assert (parsed.command, parsed.typed["transport"]) == ("serve", "stdio")
     assert (python["version"], document["version"]) == (__version__, __version__)
-    assert image["identifier"] == "owner/lithos:1.2.3"  # the image tag is its version
+    assert image["identifier"] == "owner/lithos:1.2.3"  # the image tag is the version
     assert "version" not in image
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert python["identifier"] == project["name"]
-    # uvx runs the program with the same name as the package.
+    # uvx runs the program whose name equals the package name.
     assert project["scripts"][python["identifier"]] == project["scripts"]["lithos"]
 
 
-def test_published_files_name_no_package_registry(tmp_path: Path) -> None:
+def test_published_files_do_not_name_a_package_registry(tmp_path: Path) -> None:
     assert bundle.main([str(tmp_path / "forms")]) == 0
     for name, content in files_of(tmp_path / "forms").items():
         addresses = re.findall(rb"https?://([^/\"\s]+)", content)
@@ -193,15 +192,15 @@ def test_published_files_name_no_package_registry(tmp_path: Path) -> None:
         assert b"registryBaseUrl" not in content
 
 
-def test_readme_and_image_have_registry_name() -> None:
-    """docs/spec/integration.md §2: the name marker in README, and the image's label."""
+def test_readme_and_image_contain_the_registry_name() -> None:
+    """docs/spec/integration.md §2: checks the name marker in README and the label of the image."""
     assert f"mcp-name: {bundle.NAME} " in (ROOT / "README.md").read_text(encoding="utf-8")
     dockerfile = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
     assert f'LABEL io.modelcontextprotocol.server.name="{bundle.NAME}"' in dockerfile
     assert bundle.DEFAULT_IMAGE.endswith(f":{__version__}")
 
 
-def test_bundle_contains_files_of_its_manifest(tmp_path: Path) -> None:
+def test_bundle_contains_all_files_in_its_manifest(tmp_path: Path) -> None:
     """Behaviour 245."""
     manifest = bundle.make_manifest()
     with zipfile.ZipFile(io.BytesIO(bundle.make_bundle())) as archive:
@@ -222,7 +221,7 @@ def test_bundle_contains_files_of_its_manifest(tmp_path: Path) -> None:
     ("chosen", "expected"),
     [(None, "Lithos"), ("", "Lithos"), ("${user_config.data_dir}", "Lithos"), ("~/notes", "notes")],
 )
-def test_entry_point_serves_folder_that_client_chose(
+def test_entry_point_serves_the_folder_that_the_client_chose(
     chosen: str | None, expected: str, tmp_path: Path
 ) -> None:
     zipfile.ZipFile(io.BytesIO(bundle.make_bundle())).extractall(tmp_path)
@@ -250,7 +249,7 @@ def test_entry_point_serves_folder_that_client_chose(
         (["--image", "owner/lithos:latest"], "is not an image with a tag"),
     ],
 )
-def test_wrong_names_are_refused(
+def test_bundle_command_refuses_wrong_names(
     arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
@@ -259,7 +258,7 @@ def test_wrong_names_are_refused(
     assert not (tmp_path / "forms").exists()
 
 
-def test_folder_of_another_program_stays_unchanged(
+def test_bundle_command_does_not_change_folders_of_other_programs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "server.json").write_text("theirs")

@@ -1,4 +1,4 @@
-"""Tests of cancellation at any point: no acknowledged change is lost, and no event is sent twice."""
+"""Cancellation at any moment. No confirmed change may be lost, and no event may be sent twice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def house(tmp_path):
 
 
 class Client:
-    """A client that works on its own notes, and remembers the acknowledged changes."""
+    """A client that changes its own notes and records the confirmed changes."""
 
     def __init__(self, house: House, name: str) -> None:
         self.house = house
@@ -40,27 +40,27 @@ class Client:
         self.alive[first.id] = updated.version
         second = await self.house.create(f"{self.name} second")
         self.alive[second.id] = second.version
-        del self.alive[second.id]  # from here on the deletion is running, and later acknowledged
+        del self.alive[second.id]  # from here on, the deletion is in progress and will be confirmed
         await self.house.delete(second.id)
         self.deleted.add(second.id)
 
 
 def check_files(house: House, clients: list[Client]) -> None:
-    """Check that acknowledged changes are on disk and that no file is half-written."""
+    """Check that confirmed changes are on the disk and that no file is half-written."""
     entries = {entry.note.id: entry for entry in house.catalogue}
     for client in clients:
         for note_id, version in client.alive.items():
             assert entries[note_id].note.version >= version
         assert not client.deleted & set(entries)
     assert house.catalogue.skipped == {}
-    foreign: list[bytes] = []  # replaced files are kept for a moment; all of them are our own
+    foreign: list[bytes] = []  # replaced files are kept for a moment, and all of them are ours
     house.files.recover(lambda _, data: foreign.append(data))
     assert not foreign
     assert not [name for name in os.listdir(house.files.root) if name.startswith(".")]
 
 
 def check_events(house: House) -> None:
-    """Check that each committed change has one event, and that each history ends as its file does."""
+    """Check that each committed change has one event, and that each history ends with its file's content."""
     history: dict[str, list[str]] = {}
     for event in house.store.events_after(0):
         history.setdefault(str(event.draft.payload["id"]), []).append(event.draft.type)
@@ -73,7 +73,7 @@ def check_events(house: House) -> None:
         assert len(history[entry.note.id]) in (entry.note.version, 1)
 
 
-#: Moments of a run at which it is cancelled; the fast run tries only a few of them.
+#: Moments at which a run is cancelled. The fast test tries only a few of them.
 MOMENTS = [*range(40), *range(40, 120, 3)]
 FEW = MOMENTS[::5]
 
@@ -81,7 +81,7 @@ FEW = MOMENTS[::5]
 @pytest.mark.parametrize(
     "steps", [step if step in FEW else pytest.param(step, marks=pytest.mark.nightly) for step in MOMENTS]
 )
-async def test_cancelled_server_restarts_with_all_acknowledged_changes(house, steps):
+async def test_cancelled_server_restarts_with_all_confirmed_changes(house, steps):
     """behaviour 187"""
     clients = [Client(house, name) for name in ("one", "two")]
     with trio.CancelScope() as scope:
@@ -98,7 +98,7 @@ async def test_cancelled_server_restarts_with_all_acknowledged_changes(house, st
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 5, 8, 13, 21, 34, 55])
-async def test_callers_cancelled_at_any_moment_leave_consistent_server(house, steps):
+async def test_callers_cancelled_at_any_moment_leave_a_consistent_server(house, steps):
     clients = [Client(house, name) for name in ("one", "two", "three")]
     async with house.running():
         with trio.CancelScope() as scope:
@@ -141,8 +141,8 @@ ACTORS = ("writer", "publisher", "coordinator", "index0", "index1")
 
 
 @pytest.mark.parametrize("name", ACTORS)
-async def test_every_actor_survives_crash_in_its_batch(house, monkeypatch, name):
-    """The caller may get an unknown outcome, but the next request works."""
+async def test_every_actor_survives_a_crash_during_a_batch(house, monkeypatch, name):
+    """The caller may get the answer that the outcome is unknown. The next request must work."""
     targets = {
         "writer": (house.preparation, "prepare_creation"),
         "publisher": (house.manifest, "store"),
@@ -187,7 +187,7 @@ async def test_every_actor_survives_crash_in_its_batch(house, monkeypatch, name)
     assert house.catalogue.at_path("second.md")
 
 
-async def test_server_ends_when_actor_keeps_crashing(house, monkeypatch):
+async def test_server_ends_when_an_actor_keeps_crashing(house, monkeypatch):
     def crash(*_):
         raise RuntimeError("a bug that stays")
 

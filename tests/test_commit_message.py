@@ -1,4 +1,4 @@
-"""Tests of the hook that checks commit messages (`.ci/commit_message.py`)."""
+"""Hook that checks commit messages (`.ci/commit_message.py`)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def find_problems(message: str) -> list[str]:
         "# only comments: git stops",
     ],
 )
-def test_good_messages_pass(message: str) -> None:
+def test_good_commit_messages_are_accepted(message: str) -> None:
     assert find_problems(message) == []
 
 
@@ -61,12 +61,12 @@ def test_good_messages_pass(message: str) -> None:
         (f"Fix it\n\n{'word ' * 20}", "wrap it"),
     ],
 )
-def test_bad_messages_are_reported(message: str, word: str) -> None:
+def test_problems_of_bad_commit_messages_are_reported(message: str, word: str) -> None:
     (problem,) = find_problems(message)
     assert word in problem
 
 
-def test_hook_rejects_bad_commit(tmp_path: Path) -> None:
+def test_hook_rejects_a_commit_with_a_bad_message(tmp_path: Path) -> None:
     file = tmp_path / "COMMIT_EDITMSG"
     file.write_text("Fixed it.", encoding="utf-8")
     bad = subprocess.run([sys.executable, HOOK, file], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Tests that the files in docker/ use only existing metrics."""
+"""Metrics in the files of docker/, all of which must exist."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOCKER = Path(__file__).parent.parent / "docker"
 
 
 def names_in(expression: str) -> set[str]:
-    """Return the metric names of a query; a histogram's series count as the histogram."""
+    """Return the metric names in a query. The series of a histogram count as the histogram."""
     found = re.findall(r"\b(?:lithos|process)_[a-z_]+", expression)
     return {re.sub(r"_(bucket|sum|count)$", "", name) for name in found}
 
@@ -43,8 +43,8 @@ def rules() -> list[dict[str, Any]]:
     return list(group["rules"])
 
 
-async def test_fresh_server_has_all_series_of_dashboard_and_alerts(tmp_path: Path) -> None:
-    """A panel or alert on a series that appears later shows nothing, and misses the first increase."""
+async def test_new_server_has_all_series_of_dashboard_and_alerts(tmp_path: Path) -> None:
+    """A panel or alert whose series appears later shows nothing. It also misses the first increase."""
     async with whole_server(tmp_path) as whole, httpx2.AsyncClient(base_url=whole.url) as client:
         text = (await client.get("/metrics")).text
     shown = {
@@ -59,7 +59,9 @@ async def test_fresh_server_has_all_series_of_dashboard_and_alerts(tmp_path: Pat
     assert re.search(r"^lithos_disk_free_bytes [1-9]", text, re.MULTILINE)
 
 
-async def test_component_status_follows_health(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_component_status_metric_follows_health(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with serving(tmp_path) as lithos:
         gauges = lithos.server.get(Gauges)
         await gauges.scrape()
@@ -69,7 +71,7 @@ async def test_component_status_follows_health(tmp_path: Path, monkeypatch: pyte
         assert 'component="watcher"} 1.0' in (await gauges.scrape()).decode()
 
 
-def test_alerts_cover_important_failures_and_advise_operator() -> None:
+def test_alerts_cover_important_failures_and_advise_the_operator() -> None:
     assert {rule["alert"] for rule in rules()} >= {
         "LithosDown", "LithosDegraded", "LithosMailboxFull", "LithosDiskNearlyFull", "LithosWatcherBlind",
     }  # fmt: skip
@@ -80,7 +82,7 @@ def test_alerts_cover_important_failures_and_advise_operator() -> None:
         assert names_in(rule["expr"]) <= known_names()
 
 
-def test_prometheus_loads_alerts_and_compose_mounts_both_files() -> None:
+def test_prometheus_loads_the_alerts_and_compose_mounts_both_files() -> None:
     assert yaml.safe_load((DOCKER / "prometheus.yml").read_text())["rule_files"] == ["alerts.yml"]
     compose = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]["prometheus"]
     mounted = [volume.split(":")[0] for volume in compose["volumes"]]
@@ -97,19 +99,19 @@ def test_dashboard_panels_do_not_overlap_and_show_important_metrics() -> None:
     assert [name for name in shown if f"lithos_{name}" not in used] == []
 
 
-def test_dashboard_metrics_exist() -> None:
+def test_all_metrics_in_the_dashboard_exist() -> None:
     used = set().union(*map(names_in, expressions()))
     assert len(used) > 20
     assert used <= known_names()
 
 
-def test_prometheus_scrapes_compose_service_by_name_and_default_port() -> None:
+def test_prometheus_scrapes_the_compose_service_by_name_and_port() -> None:
     (job,) = yaml.safe_load((DOCKER / "prometheus.yml").read_text())["scrape_configs"]
     assert job["metrics_path"] == "/metrics"
     assert job["static_configs"] == [{"targets": ["lithos:8765"]}]
 
 
-def test_every_instrument_renders_as_prometheus_text() -> None:
+def test_every_metric_is_rendered_as_prometheus_text() -> None:
     """Behaviour 207."""
     metrics = Metrics()
     metrics.count("tool_calls", "lithos_read")
@@ -125,7 +127,7 @@ def test_every_instrument_renders_as_prometheus_text() -> None:
     assert "0.0.4" in CONTENT_TYPE
 
 
-def test_counter_increases_by_given_amount() -> None:
+def test_counter_increases_by_the_given_amount() -> None:
     metrics = Metrics()
     for name, labels in (("tool_calls", ("lithos_read",)), ("sse_events_delivered", ())):
         metrics.count(name, *labels, by=3)

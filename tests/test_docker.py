@@ -1,4 +1,4 @@
-"""Tests that the container files fit together and fit the product; `docker/rehearse.sh` runs their steps."""
+"""Container files, which must fit one another and the product. `docker/rehearse.sh` executes their steps."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
 
 
 def environment_of(service: str) -> dict[str, str]:
-    """Return the environment of a service, with the defaults of its variables."""
+    """Return the environment of a service. Variables have their defaults."""
     given = COMPOSE["services"][service]["environment"]
     return {name: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value) for name, value in given.items()}
 
 
-def test_containers_may_call_server_by_service_name() -> None:
+def test_containers_may_call_the_server_by_service_name() -> None:
     """behaviour 387"""
     assert "lithos" in environment_of("lithos")["LITHOS_SERVER__ALLOWED_HOSTS"].split(",")
     assert "lithos" in COMPOSE["services"]
     assert "LITHOS_SERVER__ALLOWED_HOSTS=lithos" in DOCKERFILE
 
 
-def test_compose_serves_notes_as_vault() -> None:
-    """behaviour 387: the folder exists in the image, so it also exists in a new volume"""
+def test_compose_serves_the_notes_as_a_vault() -> None:
+    """behaviour 387: the folder exists in the image, so it also exists in a new volume."""
     folder = environment_of("lithos")["LITHOS_STORAGE__VAULT"]
     assert folder.startswith("/data/")
     assert f" {folder}\n" in DOCKERFILE
 
 
-def test_prometheus_is_pinned_and_starts_only_with_its_profile() -> None:
-    """behaviour 387: without the profile, no Prometheus port is published"""
+def test_prometheus_has_a_pinned_version_and_needs_its_profile() -> None:
+    """behaviour 387: without the profile, no Prometheus port is published."""
     prometheus = COMPOSE["services"]["prometheus"]
     assert prometheus["profiles"] == ["watch"]
     assert re.fullmatch(r"prom/prometheus:v\d+\.\d+\.\d+", prometheus["image"])
@@ -53,7 +53,7 @@ def test_prometheus_is_pinned_and_starts_only_with_its_profile() -> None:
     assert "--rights metrics" in (DOCKER / "prometheus.yml").read_text()
 
 
-#: Calls of a program in another container, by the name of the service, over both transports.
+#: Program in another container that calls the server by its service name, over both transports.
 CALLER = """
 import json, sys, urllib.error, urllib.request
 BASE = "http://lithos:8765"
@@ -86,7 +86,7 @@ print(json.dumps(told))
 
 @pytest.fixture
 def namespaces(tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """Yield two network namespaces on one cable; the second knows the first as `lithos`."""
+    """Yield two network namespaces that are connected. In the second, the first has the name `lithos`."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("network namespaces need root and the program ip")
     mark = f"{os.getpid()}"
@@ -113,8 +113,8 @@ def namespaces(tmp_path: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_another_container_reaches_server_by_name(namespaces: tuple[str, str], tmp_path: Path) -> None:
-    """behaviour 387: with the environment of compose and the command of the image"""
+def test_another_container_reaches_the_server_by_name(namespaces: tuple[str, str], tmp_path: Path) -> None:
+    """behaviour 387: uses the environment of compose and the command of the image."""
     server, caller = namespaces
     notes = tmp_path / "data" / "knowledge"
     notes.mkdir(parents=True)
@@ -149,7 +149,7 @@ def test_another_container_reaches_server_by_name(namespaces: tuple[str, str], t
     assert told["edit"]["status"] == "updated"
     edited = (notes / "Mine.md").read_text()
     assert edited.endswith("# Mine\n\nText.\n\nMore.\n")
-    # Lithos adds at most a vault's identity and version; the person's own keys stay unchanged.
+    # Lithos adds at most the identity and version of a vault. The person's own keys do not change.
     keys = re.findall(r"^(\w+):", edited, re.MULTILINE)
     assert keys[0] == "status"
     assert {*keys} <= {"status", "id", "updated_at", "version"}
@@ -157,7 +157,7 @@ def test_another_container_reaches_server_by_name(namespaces: tuple[str, str], t
 
 
 def _ask(command: list[str], within: float) -> dict[str, Any] | None:
-    """Return the answer that the caller got, or None if the server did not answer in time."""
+    """Return the answer that the caller got. Return None if the server did not answer in time."""
     end = time.monotonic() + within
     while time.monotonic() < end:
         run = subprocess.run(command, capture_output=True, text=True, timeout=within, check=False)
@@ -170,7 +170,7 @@ def _ask(command: list[str], within: float) -> dict[str, Any] | None:
     return None
 
 
-def test_compose_keeps_root_read_only_and_port_on_this_machine() -> None:
+def test_compose_has_a_read_only_root_and_a_local_port() -> None:
     service = COMPOSE["services"]["lithos"]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
@@ -178,7 +178,7 @@ def test_compose_keeps_root_read_only_and_port_on_this_machine() -> None:
     assert any(volume.endswith(":/data") for volume in service["volumes"])
 
 
-def test_image_runs_unprivileged_on_specified_port_and_volume() -> None:
+def test_image_runs_unprivileged_on_the_specified_port_and_volume() -> None:
     """docs/spec/cli-config.md §6"""
     assert re.search(r"^USER \d+:\d+$", DOCKERFILE, re.MULTILINE)
     for line in ("VOLUME /data", "EXPOSE 8765", 'CMD ["serve", "--transport", "http", "--host", "0.0.0.0"]'):
@@ -187,7 +187,7 @@ def test_image_runs_unprivileged_on_specified_port_and_volume() -> None:
     assert "HEALTHCHECK" in DOCKERFILE
 
 
-def test_files_copied_by_image_are_not_ignored() -> None:
+def test_files_that_the_image_copies_are_not_ignored() -> None:
     ignored = (DOCKER.parent / ".dockerignore").read_text().split()
     for line in re.findall(r"^COPY (.*)$", DOCKERFILE, re.MULTILINE):
         for source in line.split()[:-1]:
@@ -196,7 +196,7 @@ def test_files_copied_by_image_are_not_ignored() -> None:
 
 
 @pytest.mark.slow
-def test_container_rehearsal_passes() -> None:
+def test_rehearsal_of_the_container_files_passes() -> None:
     run = subprocess.run(
         ["bash", str(DOCKER / "rehearse.sh")], capture_output=True, text=True, timeout=240, check=False
     )

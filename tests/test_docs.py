@@ -1,4 +1,4 @@
-"""Tests that the documentation matches the code: the reference is generated, and no part is missing."""
+"""Documentation, which must match the code. The reference is generated, and no part may be missing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def undocumented(names: object, text: str) -> list[str]:
 
 
 @pytest.mark.needs("access", "attachments", "clients", "imports", "upkeep.evaluation")
-def test_reference_matches_code() -> None:
+def test_reference_pages_match_the_code() -> None:
     assert find_differences() == [], ADVICE
 
 
@@ -67,12 +67,12 @@ def test_every_tool_setting_metric_error_and_command_is_documented() -> None:
     assert undocumented([f"lithos {name}" for name in commands], page("commands.md")) == []
 
 
-def test_global_options_are_listed_once() -> None:
+def test_global_options_are_listed_only_once() -> None:
     assert page("commands.md").count("`--vault PATH`") == 1
 
 
 def texts_like(shape: str, *roles: str) -> set[str]:
-    """Return the matches of the group of `shape` in modules with these roles, or in all modules."""
+    """Return the texts that match the group in `shape`, in modules of these roles or in all modules."""
     sources = [source for module, source in modules().items() if not roles or role_of(module) in roles]
     return {found for source in sources for found in re.findall(shape, source)}
 
@@ -91,7 +91,7 @@ def test_every_http_refusal_is_documented() -> None:
 
 
 async def emit_all(lithos: Lithos, clock: Clock) -> None:
-    """Emit every event that tools and time can cause."""
+    """Cause every event that tools and time can cause."""
     note = await lithos.create("A note")
     await lithos.write("A note", "Other text.", id=note)
     moved = await lithos.create("Moves")
@@ -107,7 +107,7 @@ async def emit_all(lithos: Lithos, clock: Clock) -> None:
         await lithos.call("lithos_finding_post", task_id=task, summary="s", knowledge_id=moved, **by)
         await lithos.call(end, task_id=task, **by)
         await lithos.call("lithos_task_reopen", task_id=task, **by)
-    for _ in range(3):  # the last failed attempt makes the task fail
+    for _ in range(3):  # the last failed attempt sets the task to failed
         await lithos.call("lithos_task_next", task_id=task, **by)
         await lithos.call("lithos_task_release", task_id=task, aspect="work", failed="boom", **by)
         clock.advance(minutes=5)
@@ -120,7 +120,7 @@ async def emit_all(lithos: Lithos, clock: Clock) -> None:
 
 
 async def emit_proposals(lithos: Lithos, note: str, clock: Clock) -> None:
-    """Create proposals with each possible outcome."""
+    """Create proposals with every possible outcome."""
     lithos.server.get(Writer).scopes = WriteScopes(agents={"asks": Scope((), ("**",))})
     for end in ("approve", "reject", "withdraw", "expire"):
         made = await lithos.call("lithos_note_update", id=note, tags=[end], agent="asks")
@@ -136,7 +136,7 @@ async def emit_proposals(lithos: Lithos, note: str, clock: Clock) -> None:
             )
 
 
-async def test_events_have_exactly_documented_payload(tmp_path: Path) -> None:
+async def test_event_payloads_have_exactly_the_documented_keys(tmp_path: Path) -> None:
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         await emit_all(lithos, clock)
@@ -165,12 +165,12 @@ async def test_events_have_exactly_documented_payload(tmp_path: Path) -> None:
     }
 
 
-def test_links_have_targets_and_pages_contain_no_forbidden_words() -> None:
+def test_links_in_pages_have_targets_and_forbidden_words_are_absent() -> None:
     foul: dict[str, list[str]] = {}
     for path in DOCS:
         text = path.read_text(encoding="utf-8")
         targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
-        unquoted = re.sub(r"([`\"])\d{4}-\d\d-\d\d\1", "", text)  # names of protocol versions
+        unquoted = re.sub(r"([`\"])\d{4}-\d\d-\d\d\1", "", text)  # these dates are names of protocol versions
         lost = [target for target in targets if not (path.parent / target).exists()]
         if found := lost + OUT_OF_PLACE.findall(unquoted):
             foul[path.relative_to(ROOT).as_posix()] = found
@@ -178,10 +178,10 @@ def test_links_have_targets_and_pages_contain_no_forbidden_words() -> None:
     assert foul == {}
 
 
-def test_every_documentation_page_is_reachable_from_readme() -> None:
+def test_every_documentation_page_is_reachable_from_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     pages = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")]
-    # The specification has its own map, and `docs/index.md` is the README of the website.
+    # The specification has its own map. `docs/index.md` is the README of the website.
     pages = [name for name in pages if not re.match("docs/(index|spec/(?!README))", name)]
     assert [name for name in pages if f"({name})" not in readme] == []
 
@@ -191,7 +191,7 @@ EVERY_CALL = "Every call"
 
 
 def named_files(text: str) -> list[str]:
-    """Return the files that a contributors' page names, in order."""
+    """Return the files that a page for contributors names, in order."""
     return re.findall(r"`([\w./-]+\.(?:py|yaml))`", text)
 
 
@@ -202,7 +202,7 @@ def missing_files(text: str) -> list[str]:
 
 
 def walks_of(text: str) -> dict[str, str]:
-    """Return the code walks by heading. Walks of a tool call begin with the steps of every call."""
+    """Return the code walks by heading. A walk of a tool call begins with the steps that every call has."""
     walks = text.partition("\n## Walks\n")[2].partition("\n## ")[0]
     found = {part.partition("\n")[0]: part.partition("\n")[2] for part in walks.split("\n### ")[1:]}
     calls = {name: found[EVERY_CALL] + walk for name, walk in found.items() if "`lithos_" in name}
@@ -210,7 +210,7 @@ def walks_of(text: str) -> dict[str, str]:
 
 
 def walk_fouls(files: Sequence[str]) -> list[str]:
-    """Return files that a walk names twice, or whose role is above the previous file's in the package."""
+    """Return files that a walk names twice, or whose role is above the previous role in the package."""
     found, lowest = [name for number, name in enumerate(files) if name in files[:number]], dict[str, int]()
     for name in files:
         package = name.partition("/")[0]
@@ -232,7 +232,7 @@ def test_every_file_named_to_contributors_exists() -> None:
 
 
 def unjoined(files: Sequence[str]) -> list[str]:
-    """Return files without an earlier importer, unless they are passed on at start or declare a tool."""
+    """Return files that no earlier file imports, unless they are passed on at the start or declare a tool."""
     graph = imports_within()
     reached = {
         target
@@ -249,7 +249,7 @@ def unjoined(files: Sequence[str]) -> list[str]:
     return found
 
 
-def test_code_walks_follow_imports_downwards_once_per_file() -> None:
+def test_code_walks_follow_imports_down_and_name_files_once() -> None:
     walks = {name: named_files(walk) for name, walk in walks_of(DEVELOP).items()}
     assert walks
     assert [name for name, files in walks.items() if len(files) <= 5] == []
@@ -258,7 +258,7 @@ def test_code_walks_follow_imports_downwards_once_per_file() -> None:
     } == {}
 
 
-def test_code_walks_of_calls_lead_from_port_to_bottom() -> None:
+def test_code_walks_of_calls_lead_from_port_to_storage() -> None:
     calls = [named_files(walk) for name, walk in walks_of(DEVELOP).items() if "`lithos_" in name]
     assert len(calls) == 3
     assert {walk[0] for walk in calls} == {"server/http/serve.py"}
@@ -267,13 +267,13 @@ def test_code_walks_of_calls_lead_from_port_to_bottom() -> None:
 
 
 def entered_again(files: Sequence[str]) -> list[str]:
-    """Return the packages that a walk enters again after it has left them."""
+    """Return the packages that a walk enters again after leaving them."""
     stays = [package for package, _ in groupby(name.partition("/")[0] for name in files)]
     return [package for number, package in enumerate(stays) if package in stays[:number]]
 
 
 def test_code_walks_of_search_and_write_enter_each_package_once() -> None:
-    """Only a claim returns to a package: the coordinator of `events` calls the board of `tasks`."""
+    """Only the walk of a claim returns to a package: the `events` coordinator calls the `tasks` board."""
     walks = walks_of(DEVELOP)
     again = {name: entered_again(named_files(walk)) for name, walk in walks.items() if "`lithos_" in name}
     assert {name: packages for name, packages in again.items() if packages} == {
@@ -281,36 +281,40 @@ def test_code_walks_of_search_and_write_enter_each_package_once() -> None:
     }
 
 
-def test_upward_code_walk_is_detected() -> None:
+def test_code_walk_that_leads_upwards_is_detected() -> None:
     back = "notes/service/knowledge.py"
     assert walk_fouls(["notes/tools.py", "notes/writing/actor_writer.py", back]) == [back]
     assert walk_fouls([back, "events/journal/coordinator.py", "tasks/service/coordination.py"]) == []
 
 
-def test_documented_frame_matches_server_frame() -> None:
-    """The keys are in wire order. The `id` in `data` is the note's id, and the line `id` is the position."""
+def test_documented_event_frame_matches_the_frame_of_the_server() -> None:
+    """The keys are in the order in which they are sent.
+
+    The `id` in `data` is the note's id, and the line `id` is the position.
+    """
     payload = {"id": "<id>", "title": "Raft", "path": "raft.md"}
     draft = EventDraft(type="note.created", agent="ann", payload=payload, timestamp=Clock()())
     frame = sse_frames([Event(seq=1741064767001, draft=draft)]).decode().strip()
     assert re.sub(r'"timestamp":"[^"]+"', '"timestamp":"<time>"', frame) in render_pages()["events.md"]
 
 
-#: A setting followed by its default: `search.lead_weight` up (0.5), `lcma.receipts_kept` (100,000).
+#: A setting that is followed by its default, such as `search.lead_weight` up (0.5) or `lcma.receipts_kept`
+#: (100,000).
 DEFAULT = re.compile(r"`([a-z]+(?:\.[a-z_]+)+)`(?: up| down| up or down)? \(([\d.,]+)\)")
 
 
 def wrong_defaults(text: str) -> list[str]:
-    """Return the settings whose numeric default differs between a page and the code."""
+    """Return the settings whose numeric defaults in a page differ from the code."""
     told = [(name, float(number.replace(",", ""))) for name, number in DEFAULT.findall(text)]
     return [f"{name} ({number:g})" for name, number in told if SETTINGS[name].default not in (None, number)]
 
 
-def test_defaults_in_prose_match_settings() -> None:
+def test_defaults_in_pages_match_the_settings() -> None:
     assert {path.name: wrong for path in DOCS if (wrong := wrong_defaults(path.read_text("utf-8")))} == {}
 
 
-def test_default_mode_in_docs_matches_tool() -> None:
-    """Only `hybrid` may be called the default, in tables and prose."""
+def test_default_search_mode_in_pages_matches_the_tool() -> None:
+    """Tables and prose may call only `hybrid` the default."""
     default = attrs.fields_dict(SearchTool)["mode"].default
     shape = re.compile(rf"`({'|'.join(MODES)})` \((?:the )?default")
     called = {path.name: set(shape.findall(path.read_text(encoding="utf-8"))) - {default} for path in DOCS}
@@ -324,8 +328,8 @@ def test_every_page_with_examples_says_where_to_type_them() -> None:
     assert [name for name, text in examples.items() if not start.search(text)] == []
 
 
-def test_index_shows_quick_start_of_readme() -> None:
-    """`docs/index.md`, the start page of the website, has the commands that are tested in README.md."""
+def test_website_index_shows_the_quick_start_of_the_readme() -> None:
+    """`docs/index.md` is the start page of the website. Its commands are the tested commands of README.md."""
     first, readme = (path.read_text("utf-8") for path in (ROOT / "docs" / "index.md", ROOT / "README.md"))
     commands = re.findall(r"^```sh\n(.*?)^```$", first, re.DOTALL | re.MULTILINE)
     marked = re.findall(

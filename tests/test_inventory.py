@@ -1,4 +1,4 @@
-"""Tests that all growing data are bounded: tables, containers, tool arguments, prompt arguments."""
+"""Growing data, all of which must be limited: tables, containers, tool arguments and prompt arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests import inventory
 PACKAGE = Path(lithos.__file__).parent
 
 
-def test_every_table_deletes_rows_or_has_reason_not_to() -> None:
+def test_every_table_deletes_rows_or_states_why_not() -> None:
     """A table that keeps its rows needs a comment at its creation: `# kept rows: <tables>: <why>`."""
     source = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
     assert "INSERT INTO" in source
@@ -25,20 +25,23 @@ def test_every_table_deletes_rows_or_has_reason_not_to() -> None:
 
 
 @pytest.mark.needs("imports")
-def test_every_long_lived_container_is_bounded() -> None:
-    """To fix it, remove items, set a capacity, or add a comment at the creation: `# bounded: <how many>`."""
+def test_every_long_lived_container_has_a_limit() -> None:
+    """If it fails, remove items, set a capacity, or add a comment at the creation:
+
+    `# bounded: <how many>`.
+    """
     assert len(list(inventory.find_containers(PACKAGE))) > 150
     assert inventory.find_unbounded(PACKAGE) == []
 
 
-def test_every_text_list_and_object_argument_has_bound() -> None:
-    """docs/spec/tools.md §1.2: the bound is declared with the argument, `argument(..., bound=NAME)`"""
+def test_every_text_list_and_object_argument_has_a_limit() -> None:
+    """docs/spec/tools.md §1.2: the limit is declared with the argument, `argument(..., bound=NAME)`."""
     classes = inventory.argument_classes()
     assert len(classes) >= 40
     assert list(inventory.find_unbounded_arguments(iter(classes))) == []
 
 
-def test_prompt_arguments_are_bounded() -> None:
+def test_prompt_arguments_have_a_limit() -> None:
     with pytest.raises(BadPrompt, match="10,000"):
         render_prompt("research-first", {"topic": "x" * 10_001})
 
@@ -64,7 +67,7 @@ def test_prompt_arguments_are_bounded() -> None:
         ("self.send, self.rows = trio.open_memory_channel(5)", "self.rows.append(1)", False),
     ],
 )
-def test_only_containers_without_bound_are_found(
+def test_only_containers_without_a_limit_are_reported(
     tmp_path: Path, made: str, used: str, is_found: bool
 ) -> None:
     tasks = tmp_path / "tasks"
@@ -76,7 +79,7 @@ def test_only_containers_without_bound_are_found(
     assert inventory.find_unbounded(tmp_path) == (["tasks.a.A.rows"] if is_found else [])
 
 
-def test_unbounded_tables_and_arguments_are_found() -> None:
+def test_unlimited_tables_and_arguments_are_reported() -> None:
     @attrs.frozen
     class Arguments:
         id: str = argument("Bounded.", bound=NAME)

@@ -1,6 +1,6 @@
-"""Checks of docs/develop.md: which package and role may import which, and how many modules a folder has.
+"""Import rules of docs/develop.md: permitted imports of packages and roles, and maximum modules in a folder.
 
-The checks read the source, so imports inside functions and under `if TYPE_CHECKING` count too.
+The source code is checked, so imports inside functions and under `if TYPE_CHECKING` also count.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lithos.app.capabilities import CAPABILITIES
 from tests.house import PACKAGE, ROLES, modules, package_of, packages, role_of
 from tests.inventory import nodes_of, parse
 
-#: Each package may import packages of the lines before its own. Packages of one line never import each other.
+#: Each package may import packages on earlier lines. Packages on the same line must not import each other.
 ORDER = (
     ("kernel",),
     ("text",),
@@ -37,7 +37,7 @@ ORDER = (
     ("__main__",),
 )
 LEVELS = {package: level for level, packages in enumerate(ORDER) for package in packages}
-#: Packages that no other package imports, so that each of them can be left out.
+#: Packages that no other package imports, so that each package can be left out.
 LEAVES = ("proposals", "attachments", "access", "imports", "clients", "vaults")
 BLOCKING = {"rows", "files", "index"}
 #: Groups of roles that may import each other.
@@ -51,12 +51,13 @@ IMPURE = {
     "socket", "subprocess", "sys", "tempfile", "threading", "time", "trio",
 }  # fmt: skip
 
-#: Maximum number of packages directly below the app, and of modules in one folder, without `__init__`.
+#: Maximum number of packages directly below the app, and maximum number of modules in one folder (without
+#: `__init__`).
 MOST_PACKAGES, MOST_MODULES = 16, 15
 
 
 def imports_of(module: str, source: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:
-    """Yield every imported name with its line; `from a import b` gives `a.b`, since b may be a module."""
+    """Yield every imported name with its line. `from a import b` gives `a.b`, because b may be a module."""
     for node in nodes_of(source):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -82,7 +83,7 @@ def _dynamic_import(call: ast.Call) -> Iterator[tuple[int, str]]:
 
 
 def check_import(module: str, target: str) -> str | None:
-    """Return why `module` may not import `target`, or None if it may."""
+    """Return why `module` may not import `target`. Return None if the import is permitted."""
     role, top = role_of(module), target.partition(".")[0]
     if top in STORE_LIBRARIES and role not in BLOCKING:
         return f"only rows, files and indexes import {top}"
@@ -112,13 +113,13 @@ def _check_arrow(module: str, target: str) -> str | None:
 
 
 def _called(call: ast.Call) -> str:
-    """Return the last part of a called name, or "" for other calls."""
+    """Return the last part of the called name. Return "" for other calls."""
     function = call.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def fouls(module: str, source: str, *, is_package: bool = False) -> list[str]:
-    """Return every broken rule of one module, with its line."""
+    """Return every rule that one module breaks, with the line."""
     found = [
         (line, why)
         for line, target in imports_of(module, source, is_package=is_package)
@@ -128,7 +129,10 @@ def fouls(module: str, source: str, *, is_package: bool = False) -> list[str]:
 
 
 def graph_of(sources: Mapping[str, str], packages: Set[str] = frozenset()) -> dict[str, set[str]]:
-    """Return the imports of each module; a name that is not a module means the module that defines it."""
+    """Return the imports of each module.
+
+    A name that is not a module stands for the module that defines it.
+    """
     return {
         module: {
             found
@@ -146,7 +150,7 @@ def _module_in(target: str, sources: Mapping[str, str]) -> str | None:
 
 
 def find_circle(graph: Mapping[str, Set[str]]) -> list[str]:
-    """Return one import cycle, with its first module repeated at the end, or an empty list."""
+    """Return one import cycle, whose first module is repeated at the end. Return [] if there is no cycle."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -155,7 +159,7 @@ def find_circle(graph: Mapping[str, Set[str]]) -> list[str]:
 
 
 def folder_fouls(folder: Path) -> list[str]:
-    """Return the errors of a folder: too many modules, or an `__init__` without a proper docstring."""
+    """Return the errors of a folder: too many modules, or an `__init__` without a valid docstring."""
     names = {path.stem for path in folder.glob("*.py")}
     if not names:
         return []
@@ -177,7 +181,7 @@ def imports_within() -> dict[str, set[str]]:
 
 
 def imported_by(package: str) -> set[str]:
-    """Return the packages that have a module which imports one of this package."""
+    """Return the packages that contain a module which imports this package."""
     graph = imports_within()
     return {
         package_of(module) or ""
@@ -187,7 +191,7 @@ def imported_by(package: str) -> set[str]:
     }
 
 
-def test_every_module_follows_import_rules() -> None:
+def test_every_module_follows_the_import_rules() -> None:
     found = [
         foul
         for module, source in modules().items()
@@ -212,7 +216,7 @@ def test_modules_have_no_import_cycles() -> None:
         "import lithos.text",
     ],
 )
-def test_import_cycle_is_found_for_every_import_style(imports: str) -> None:
+def test_import_cycle_is_detected_for_every_import_style(imports: str) -> None:
     sources = {
         "lithos.text": "from .b import f",
         "lithos.text.a": imports,
@@ -229,21 +233,21 @@ def test_every_folder_is_small_and_states_its_purpose() -> None:
     assert [foul for folder in sorted(folders) for foul in folder_fouls(folder)] == []
 
 
-def test_every_package_has_place_in_order() -> None:
+def test_every_package_has_a_position_in_the_order() -> None:
     found = {package_of(module) for module in modules()} - {None}
     assert set(LEVELS) - set(LEAVES) <= found <= set(LEVELS)
     assert len(found - {"app", "__main__"}) <= MOST_PACKAGES
 
 
 @pytest.mark.parametrize("package", LEAVES)
-def test_leaf_is_not_imported_by_other_packages(package: str) -> None:
-    """A leaf's folder can therefore be removed without other changes, except in packages that `needs` it."""
+def test_leaf_package_is_not_imported_by_other_packages(package: str) -> None:
+    """The folder of a leaf can be removed. Only packages that name it in `needs` must change."""
     needing = {each.name for each in CAPABILITIES if package in each.needs}
     assert imported_by(package) <= {"app"} | needing
 
 
-def test_suppress_is_not_used_for_every_exception() -> None:
-    """`except Exception` needs a reason by ruff's rule BLE001, which does not check `suppress`."""
+def test_suppress_is_not_used_for_all_exceptions() -> None:
+    """`except Exception` needs a reason by ruff rule BLE001. This rule does not check `suppress`."""
     wide = re.compile(r"suppress\([^)]*\b(?:Base)?Exception\b")
     assert [name for name, text in modules().items() if wide.search(text)] == []
 
@@ -273,5 +277,5 @@ CHUNK, FILES = "lithos.text.chunk", "lithos.notes.files.files"
         ("lithos.__main__", "from lithos.app.main import main", 0),
     ],
 )
-def test_only_imports_against_order_are_reported(module: str, text: str, count: int) -> None:
+def test_only_imports_that_break_the_order_are_reported(module: str, text: str, count: int) -> None:
     assert len(fouls(module, text, is_package=module in ("lithos", "lithos.text"))) == count

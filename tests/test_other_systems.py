@@ -1,4 +1,4 @@
-"""Tests of fallbacks for Linux-only calls: each call is removed, and the fallback is tested."""
+"""Fallbacks for calls that only Linux has. Each call is removed, and its fallback is tested."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def calls() -> KernelCalls:
 
 @pytest.fixture
 def libc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use a C library without `renameat2` and `renamex_np`, such as musl before 1.2.5 or FreeBSD."""
+    """Use a C library without `renameat2` and `renamex_np`, such as musl before 1.2.5, or FreeBSD's."""
     monkeypatch.setattr(system_calls, "_libc", SimpleNamespace())
 
 
-def test_calls_are_reported_as_unsupported_without_renameat2(
+def test_exchange_of_names_is_reported_as_unsupported_without_renameat2(
     calls: KernelCalls, libc: None, tmp_path: Path
 ) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
@@ -51,14 +51,16 @@ def test_calls_are_reported_as_unsupported_without_renameat2(
     assert (one.read_text(), other.read_text()) == ("1", "2")
 
 
-def test_notes_are_placed_by_links_without_renameat2(calls: KernelCalls, libc: None, tmp_path: Path) -> None:
+def test_notes_are_put_in_place_by_links_without_renameat2(
+    calls: KernelCalls, libc: None, tmp_path: Path
+) -> None:
     found = probe_protection(calls, str(tmp_path))
     assert (found.exchange, found.no_replace, found.links) == (False, False, True)
     assert found.can_place
     assert list(tmp_path.iterdir()) == []
 
 
-def test_note_counts_as_not_leased_without_leases(
+def test_file_counts_as_not_leased_when_leases_are_unsupported(
     calls: KernelCalls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(system_calls, "_LEASES", None)
@@ -71,17 +73,17 @@ def test_note_counts_as_not_leased_without_leases(
         calls.end_lease(file.fileno())
 
 
-def test_leases_are_unknown_when_any_constant_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leases_count_as_unsupported_when_any_constant_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("F_SETSIG", "F_SETLEASE", "F_GETLEASE"):
         with monkeypatch.context() as patch:
             patch.delattr(system_calls.fcntl, name, raising=False)
             assert system_calls._find_leases() is None
 
 
-def test_full_sync_is_used_where_available(
+def test_full_sync_is_used_if_available(
     calls: KernelCalls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F_FULLFSYNC of macOS. A file system that refuses it gets `fsync`."""
+    """macOS has F_FULLFSYNC. If a file system refuses it, `fsync` is used."""
     done: list[str] = []
     monkeypatch.setattr(os, "fsync", lambda _: done.append("fsync"))
     with open(tmp_path / "note", "wb") as file:
@@ -98,25 +100,25 @@ def test_full_sync_is_used_where_available(
     assert done == ["fsync", "fcntl 51", "fsync"]
 
 
-def test_file_system_is_unknown_without_mount_list(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_system_type_is_unknown_without_a_mount_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protection, "_MOUNTS", "/nowhere/mountinfo")
     assert file_system_of(HERE) is None
     assert protection.remote_file_system(HERE) is None
 
 
-def test_listening_process_is_unknown_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_that_listens_on_a_port_is_unknown_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         monkeypatch.setattr(probes, "PROC", Path("/nowhere"))
         assert probes.name_listener(port) is None
 
 
-def test_watches_are_not_counted_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_watches_are_not_counted_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notifications, "_DESCRIPTORS", "/nowhere/fd")
     assert notifications.count_watches() is None
 
 
-def test_priority_is_unchanged_where_threads_lack_priorities(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_priority_is_not_lowered_when_threads_have_no_priorities(monkeypatch: pytest.MonkeyPatch) -> None:
     changed: list[tuple[int, ...]] = []
     monkeypatch.setattr(os, "setpriority", lambda *given: changed.append(given))
     monkeypatch.setattr(blocking, "_THREADS_HAVE_PRIORITIES", False)
@@ -127,7 +129,7 @@ def test_priority_is_unchanged_where_threads_lack_priorities(monkeypatch: pytest
     assert changed == [(os.PRIO_PROCESS, threading.get_native_id(), blocking.NICENESS)]
 
 
-async def test_server_listens_without_tcp_timeout_option(
+async def test_server_listens_even_without_the_tcp_timeout_option(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr(socket, "TCP_USER_TIMEOUT", raising=False)
@@ -136,7 +138,7 @@ async def test_server_listens_without_tcp_timeout_option(
     await listener.aclose()
 
 
-def test_process_metrics_have_other_source_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_metrics_come_from_another_source_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "_PROCESS", Path("/nowhere"))
     text = Metrics().render([]).decode()
     values = {

@@ -1,4 +1,4 @@
-"""Tests of the contract in `docs/spec/`: cited sections exist, and each behaviour has a named test."""
+"""Contract in `docs/spec/`. Every cited section exists, and each behaviour has a test that names it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def sources() -> Iterator[Path]:
 
 
 def sections(page: Path) -> set[str]:
-    """Return the numbers of a page's headings (`## 4. Modes`, `### 1.2 Arguments`)."""
+    """Return the heading numbers of a page (`## 4. Modes`, `### 1.2 Arguments`)."""
     return set(re.findall(r"^#{2,4} (\d+(?:\.\d+)*)\.? ", page.read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def test_every_citation_in_code_and_tests_has_target() -> None:
+def test_every_spec_citation_in_code_and_tests_has_a_target() -> None:
     """behaviour 299"""
     found = 0
     for path in sources():
@@ -42,7 +42,7 @@ def test_every_citation_in_code_and_tests_has_target() -> None:
     assert found > 150
 
 
-def test_no_file_cites_external_specification() -> None:
+def test_no_file_cites_an_external_specification() -> None:
     names = "|".join(page.stem for page in SPEC.glob("*.md"))
     elsewhere = re.compile(rf"\b(?:{names})$", re.IGNORECASE)
     word = re.compile(r"\s+spec(?:ification)?\b", re.IGNORECASE)
@@ -58,7 +58,7 @@ def test_no_file_cites_external_specification() -> None:
 
 
 def test_references_in_spec_pages_have_targets() -> None:
-    """`search §6` is section 6 of search.md; `mcp §1` is section 1 of mcp.md."""
+    """`search §6` is section 6 of search.md, and `mcp §1` is section 1 of mcp.md."""
     pages = {other.stem: sections(other) for other in SPEC.glob("*.md")}
     assert len(pages) > 5
     missing = [
@@ -70,7 +70,7 @@ def test_references_in_spec_pages_have_targets() -> None:
     assert missing == []
 
 
-def test_every_spec_file_is_in_map() -> None:
+def test_every_spec_file_is_in_the_map() -> None:
     readme = (SPEC / "README.md").read_text(encoding="utf-8")
     assert {page.name for page in SPEC.iterdir()} == set(
         re.findall(r"^\| `([\w-]+\.md)` \|", readme, re.MULTILINE)
@@ -78,7 +78,7 @@ def test_every_spec_file_is_in_map() -> None:
 
 
 @pytest.mark.needs("access", "attachments", "clients", "imports", "proposals", "vaults")
-def test_each_behaviour_has_unique_number_and_named_test() -> None:
+def test_each_behaviour_has_a_unique_number_and_a_test() -> None:
     """behaviour 299"""
     numbers = [int(each) for each in NUMBERED.findall((SPEC / "behaviours.md").read_text(encoding="utf-8"))]
     assert len(numbers) == len(set(numbers)) > 250

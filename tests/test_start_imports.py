@@ -1,4 +1,4 @@
-"""Tests that a starting process does not load slow modules before it needs them."""
+"""Start of a process. It must not load slow modules before it needs them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ BRIDGE = (
     "lithos.server.command.session, lithos.server.command.failures, lithos.app.serving.serve, "
     "lithos.server.mcp.bridge, lithos.server.mcp.link"
 )
-#: All modules that `lithos brief --hook` and `lithos checkpoint --hook` load, because a client waits
-#: (behaviour 244).
+#: All modules that `lithos brief --hook` and `lithos checkpoint --hook` load. They must be few, because a
+#: client waits (behaviour 244).
 HOOK = (
     "lithos.app.main, lithos.clients.hooks.briefing, lithos.clients.hooks.checkpoint, "
     "lithos.kernel.databases.lock, lithos.clients.files_session_cursors"
 )
-#: Loads the built-in model, as nearly every server does.
+#: Code that loads the built-in model, as nearly every server does.
 EMBEDDER = "lithos.search.index.embedder as e; e.load_embedder(e.BUILTIN)"
 HEAVY = (
     "mcp", "mcp_types", "pydantic", "quart", "flask", "werkzeug", "model2vec", "huggingface_hub", "joblib",
@@ -39,8 +39,8 @@ STARTS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("modules", STARTS, ids=["bridge", "server", "vaults", "embedder", "hook"])
-def test_start_loads_only_needed_modules(modules: str) -> None:
-    """Only the needed modules of a model are loaded, where they are needed."""
+def test_process_start_loads_only_needed_modules(modules: str) -> None:
+    """Of a model's modules, only the needed modules are loaded, and only at the time when they are needed."""
     unwanted = {*STARTS[modules]} if modules == EMBEDDER else {*HEAVY, *STARTS[modules]}
     program = f"import sys, {modules}; print(*sorted({unwanted!r} & set(sys.modules)))"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

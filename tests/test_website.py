@@ -1,4 +1,4 @@
-"""Tests of the website's hooks (`docs/website.py`) and its navigation (`mkdocs.yml`)."""
+"""Hooks of the website (`docs/website.py`) and its navigation (`mkdocs.yml`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOST = "https://example.org/lithos"
         ("run.md", "```\n[a](../x)\n```\n[b](../x)", f"```\n[a](../x)\n```\n[b]({HOST}/tree/main/x)"),
     ],
 )
-def test_links_out_of_docs_lead_to_repository(page: str, text: str, expected: str) -> None:
+def test_links_to_files_outside_docs_lead_to_the_repository(page: str, text: str, expected: str) -> None:
     assert redirect_links(text, page, HOST) == expected
 
 
@@ -40,7 +40,7 @@ def test_marked_sections_become_tabs() -> None:
     )
 
 
-def test_website_has_source_of_each_page(tmp_path: Path) -> None:
+def test_website_contains_the_source_of_each_page(tmp_path: Path) -> None:
     (tmp_path / "docs" / "spec").mkdir(parents=True)
     for name in ("a.md", "spec/b.md"):
         (tmp_path / "docs" / name).write_text(name, encoding="utf-8")

@@ -1,9 +1,9 @@
-"""Data directories as upstream Lithos 0.2 to 0.4 leaves them, created with SQL.
+"""Data directories in the format that upstream Lithos 0.2 to 0.4 creates. They are built with SQL.
 
-`python -m tests.upstream DIR [SHAPE]` creates one.
+`python -m tests.upstream DIR [SHAPE]` creates such a directory.
 
-Tables and columns follow docs/spec/coordination.md §1 and docs/spec/memory.md §5, in the shapes of older
-files that these sections describe, with additional unknown columns and tables. Nothing is copied from
+Tables and columns follow docs/spec/coordination.md §1 and docs/spec/memory.md §5. They have the shapes of
+older files that these sections describe, and additional unknown columns and tables. Nothing is copied from
 upstream.
 """
 
@@ -27,7 +27,7 @@ CANCELLED = "aaaaaaaa-0000-4000-8000-000000000005"
 FINDING = "bbbbbbbb-0000-4000-8000-000000000001"
 EDGE = "edge_0123456789ab"
 RECEIPT = "rcpt_0123456789ab"
-#: Times as 0.4 writes them, and as SQLite's own defaults write them in older files.
+#: Times as version 0.4 writes them, and as the defaults of SQLite write them in older files.
 AT = "2025-01-02T03:04:05.000006+00:00"
 OLD_AT = "2025-01-02 03:04:05"
 NEVER = "2999-01-01T00:00:00+00:00"
@@ -75,7 +75,7 @@ _ACCESS = (
     " timestamp TIMESTAMP"
 )
 
-#: Columns of each table and shape; `theirs` are columns that only upstream knows.
+#: Columns of each table and shape. `theirs` are columns that only upstream uses.
 COORDINATION: Final[Mapping[str, Mapping[str, str]]] = {
     "0.4": {
         "agents": f"{_AGENTS}, theirs TEXT",
@@ -144,7 +144,7 @@ def _task(task_id: str, title: str, status: str, at: str, **more: Any) -> dict[s
 
 
 def coordination_rows(shape: str) -> Rows:
-    """Return the table rows of a shape, with times in that shape's format."""
+    """Return the table rows of a shape. Times have the format of the shape."""
     at = AT if shape == "0.4" else OLD_AT
     resolved = "resolved_at" if shape == "0.4" else "completed_at"
     theirs = {"theirs": "x"} if shape == "0.4" else {}
@@ -282,7 +282,10 @@ STATS_ROWS: Final[Rows] = {
 
 
 def build(data: Path, shape: str = "0.4") -> Path:
-    """Create a data directory of a shape: `0.4` has its database in `.lithos`, older shapes at the root."""
+    """Create a data directory of a shape.
+
+    Shape `0.4` has its database in `.lithos`, older shapes at the root.
+    """
     for name, text in NOTES.items():
         path = data / "knowledge" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -325,7 +328,7 @@ def run(path: Path, statement: str) -> None:
 
 
 def dump(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return every table of a database: its rows by column."""
+    """Return every table of a database as rows by column."""
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")]

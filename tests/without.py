@@ -1,7 +1,7 @@
 """Pytest plugin for a copy of Lithos that lacks a package: `-p tests.without`.
 
-`WITHOUT` names the removed package, followed by the packages that need it. Test files that import the removed
-package are not collected, and tests whose helpers import it are skipped. A failing import within the rest of
+`WITHOUT` names the removed package, and then the packages that need it. Test files that import the removed
+package are not collected, and tests whose helpers import it are skipped. A failed import within the rest of
 Lithos is still an error.
 """
 
@@ -22,7 +22,7 @@ USERS: Final = [ROOT / "tests", ROOT / ".ci", *(ROOT / "lithos" / package for pa
 
 
 def is_need(error: BaseException) -> bool:
-    """Return whether the failed import comes from tests or from a package that needs the removed one."""
+    """Return whether the failed import comes from tests or from a package that needs the removed package."""
     if isinstance(error, ModuleNotFoundError) and str(error.name).startswith(f"tests.{GONE}"):
         return True
     if not isinstance(error, ModuleNotFoundError) or error.name != f"lithos.{GONE}":
@@ -34,7 +34,7 @@ def is_need(error: BaseException) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Leave out the test files that import the removed package."""
+    """Exclude test files that import the removed package."""
     report = yield
     if report.call is not None and report.call.excinfo is not None:
         cause = report.call.excinfo.value.__cause__
@@ -45,7 +45,7 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, None, None]:
-    """Skip the tests whose helpers import the removed package."""
+    """Skip tests whose helpers import the removed package."""
     try:
         yield
     except ModuleNotFoundError as missing:

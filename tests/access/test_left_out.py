@@ -1,4 +1,4 @@
-"""A server whose front ignores the access package, although the package is installed."""
+"""Server that ignores the access package, although the package is installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lithos.kernel.capability import Pages
 from tests.server.console.visiting import visiting
 
 
-async def test_only_the_configured_token_is_valid_without_access(
+async def test_configured_token_is_the_only_valid_token_without_access(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     makers = tuple(maker for maker in ACCESS.makers if maker is not share_keyring)

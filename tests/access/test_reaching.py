@@ -1,4 +1,4 @@
-"""Doctor's findings about a public address, with requests from outside."""
+"""Results of `lithos doctor` for a public address that it requests from outside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.servers import Clock
 
 ADDRESS = "https://notes.example.org"
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
-#: Correct answers of a server, by path.
+#: Correct answers of a server, by request path.
 WELL: dict[str, tuple[int, object, dict[str, str]]] = {
     "/.well-known/oauth-protected-resource/mcp": (
         200,
@@ -39,7 +39,7 @@ WELL: dict[str, tuple[int, object, dict[str, str]]] = {
 async def find(
     monkeypatch: pytest.MonkeyPatch, answer: Callable[[httpx2.Request], httpx2.Response]
 ) -> list[CheckFinding]:
-    """Return the doctor's findings for these answers."""
+    """Return the findings of `lithos doctor` for these answers."""
     client = httpx2.AsyncClient
     monkeypatch.setattr(
         httpx2, "AsyncClient", lambda **settings: client(transport=httpx2.MockTransport(answer))

@@ -40,7 +40,9 @@ def test_stdout_contains_only_the_token(data: Path, capsys: pytest.CaptureFixtur
     assert (token.expires_at - token.created_at).total_seconds() == 43_200
 
 
-def test_json_has_the_token_once_and_no_hints(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_contains_the_token_once_and_no_hints(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(data, "create", "ci", "--json") == 0
     told = capsys.readouterr()
     assert told.err == ""
@@ -51,7 +53,9 @@ def test_json_has_the_token_once_and_no_hints(data: Path, capsys: pytest.Capture
     assert json.loads(capsys.readouterr().out) == {"tokens": [created], "required": True}
 
 
-def test_list_shows_expired_tokens_but_no_secrets(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_token_list_shows_expired_tokens_but_no_secrets(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(data, "list") == 0
     assert capsys.readouterr().out == "No named tokens are defined.\n"
     run(data, "create", "ci", "--expires", "1")
@@ -65,7 +69,7 @@ def test_list_shows_expired_tokens_but_no_secrets(data: Path, capsys: pytest.Cap
     assert digest_of(secret.encode()) not in told
 
 
-def test_revoking_the_last_token_says_the_server_stays_closed(
+def test_revoking_the_last_token_reports_that_the_server_stays_closed(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(data, "create", "ci")
@@ -87,7 +91,7 @@ def test_revoking_the_last_token_says_the_server_stays_closed(
         (["revoke", "nothing"], 1, "so it has no tokens"),
     ],
 )
-def test_token_command_failures_say_what_to_do(
+def test_token_command_error_says_what_to_do(
     data: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, said: str
 ) -> None:
     assert run(data, *arguments) == code
@@ -106,14 +110,16 @@ def test_token_command_failures_say_what_to_do(
         [],
     ],
 )
-def test_wrong_token_command_line_exits_with_2(data: Path, arguments: list[str]) -> None:
+def test_invalid_token_command_line_exits_with_2(data: Path, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         run(data, *arguments)
     assert ended.value.code == 2
     assert not data.exists()
 
 
-def test_damaged_token_file_is_named_and_kept(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_names_the_damaged_token_file_and_keeps_it(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(data, "create", "ci")
     (data / ".lithos" / TOKENS).write_text("{")
     capsys.readouterr()
@@ -123,7 +129,7 @@ def test_damaged_token_file_is_named_and_kept(data: Path, capsys: pytest.Capture
     assert (data / ".lithos" / TOKENS).read_text() == "{"
 
 
-def test_token_may_be_limited_to_patterns(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_token_may_be_limited_to_path_patterns(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """behaviour 278"""
     made = ("create", "ci", "--write", "notes/", "logs/*.md", "--write", "!notes/x/", "--propose", "**")
     assert run(data, *made) == 0
@@ -149,7 +155,7 @@ def test_unusable_pattern_creates_no_token(data: Path, capsys: pytest.CaptureFix
     assert read_tokens(data / ".lithos") is None
 
 
-def test_read_only_token_gets_no_patterns(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_read_only_token_cannot_have_patterns(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(data, "create", "ci", "--rights", "read", "--write", "notes/") == 1
     assert "cannot change notes, so --write" in capsys.readouterr().err
 

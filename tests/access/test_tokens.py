@@ -1,4 +1,4 @@
-"""Console login with named tokens, the end of their sessions, wrong tokens, and the token list."""
+"""Console login with named tokens: end of sessions, wrong tokens, and the token list."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def log_in(person: Visitor, secret: str, name: str = "") -> httpx2.Respons
 
 
 async def who(person: Visitor, path: str = "") -> str:
-    """Return the text at the foot of the navigation."""
+    """Return the text at the bottom of the navigation bar."""
     return (await person.look(f"/console/{path}")).all("div", "who")[0].told.removeprefix("Keys ? ")
 
 
@@ -46,7 +46,7 @@ async def csrf_of(person: Visitor) -> str:
     return form_of(await person.page("/console/"), "/console/logout", all_forms=True)[1]["csrf"]
 
 
-async def test_every_page_shows_the_token_and_its_rights(tmp_path: Path) -> None:
+async def test_every_page_shows_the_name_and_rights_of_the_token(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         assert (await who(person)) == "person"
         reader = await make_token(person, "ci", "read", "ci-bot")
@@ -65,8 +65,8 @@ async def test_every_page_shows_the_token_and_its_rights(tmp_path: Path) -> None
         assert (await who(person)).startswith("person")
 
 
-async def test_bound_tokens_name_is_fixed_and_the_page_explains_why(tmp_path: Path) -> None:
-    """behaviour 247: a token bound to an agent cannot act as another."""
+async def test_page_explains_why_the_agent_name_is_fixed(tmp_path: Path) -> None:
+    """behaviour 247: a token that is bound to an agent cannot act as another agent."""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         await log_in(person, await make_token(person, "ci", "admin", "ci-bot"), "Mallory")
@@ -99,8 +99,8 @@ async def test_bound_tokens_name_is_fixed_and_the_page_explains_why(tmp_path: Pa
         assert told == {("task.created", "ci-bot"), ("task.ready", "ci-bot"), ("note.updated", "ci-bot")}
 
 
-async def test_reads_of_other_agents_are_shown_to_admins_only(tmp_path: Path) -> None:
-    """behaviour 246: /audit needs the right admin, and so do the console's views of the same data."""
+async def test_reads_of_other_agents_are_shown_only_to_admins(tmp_path: Path) -> None:
+    """behaviour 246: /audit and the console views of the same data need the right `admin`."""
     async with visiting(tmp_path) as person:
         note = await person.lithos.create("Beacon", "One.", agent="worker")
         await person.lithos.call("lithos_read", id=note, agent_id="worker")
@@ -117,8 +117,8 @@ async def test_reads_of_other_agents_are_shown_to_admins_only(tmp_path: Path) ->
             assert ("other agents read or found" in everybody) is not is_told
 
 
-async def test_tokens_are_listed_to_admins_without_their_hashes(tmp_path: Path) -> None:
-    """behaviour 248: hashes are on disk only. No page, cookie, log or error contains a token."""
+async def test_tokens_are_listed_to_admins_without_hashes(tmp_path: Path) -> None:
+    """behaviour 248: hashes are only on disk. No page, cookie, log or error contains a token."""
     async with visiting(tmp_path) as person:
         secrets = {
             "ci": await make_token(person, "ci", "read", "ci-bot"),
@@ -141,8 +141,10 @@ async def test_tokens_are_listed_to_admins_without_their_hashes(tmp_path: Path) 
             assert secret not in hidden + shown
 
 
-async def test_no_page_log_or_metric_shows_a_token(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """behaviour 248: no token in a page, cookie, log, metric or error."""
+async def test_token_does_not_appear_in_pages_logs_or_metrics(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """behaviour 248: covers pages, cookies, logs, metrics and errors."""
     caplog.set_level(logging.DEBUG)
     async with visiting(tmp_path) as person:
         right = await make_token(person, "ci", "write", "ci-bot")
@@ -170,7 +172,7 @@ async def test_no_page_log_or_metric_shows_a_token(tmp_path: Path, caplog: pytes
 
 
 async def ended(person: Visitor) -> httpx2.Response:
-    """Wait for the first answer that redirects to the login, and return it."""
+    """Wait until the console redirects to the login. Return that response."""
     with trio.fail_after(PATIENCE):
         while (answer := await person.client.get("/console/notes")).status_code == 200:
             await trio.sleep(0.05)
@@ -178,8 +180,11 @@ async def ended(person: Visitor) -> httpx2.Response:
     return answer
 
 
-async def test_revoking_a_token_ends_its_session_and_feed(tmp_path: Path) -> None:
-    """behaviour 248: revoking ends sessions and closes open streams within 2 s. Other tokens remain valid."""
+async def test_revoked_token_ends_its_session_and_feed(tmp_path: Path) -> None:
+    """behaviour 248: revocation ends sessions and closes open streams within 2 s.
+
+    Other tokens remain valid.
+    """
     async with visiting(tmp_path) as person:
         await log_in(person, await make_token(person, "ci", "write"))
         csrf = await csrf_of(person)
@@ -207,7 +212,7 @@ async def test_revoking_a_token_ends_its_session_and_feed(tmp_path: Path) -> Non
 
 
 async def read_to_end(stream: httpx2.Response) -> bytes:
-    """Return all events until the stream ends, cleanly or not."""
+    """Return all events until the stream ends, with or without an error."""
     heard = b""
     with trio.fail_after(PATIENCE), suppress(httpx2.RemoteProtocolError):
         async for part in stream.aiter_bytes():
@@ -215,7 +220,7 @@ async def read_to_end(stream: httpx2.Response) -> bytes:
     return heard
 
 
-async def test_logging_out_ends_the_feed(tmp_path: Path) -> None:
+async def test_feed_ends_at_logout(tmp_path: Path) -> None:
     async with visiting(tmp_path, token=TOKEN) as person:
         await log_in(person, TOKEN)
         csrf = await csrf_of(person)
@@ -224,8 +229,8 @@ async def test_logging_out_ends_the_feed(tmp_path: Path) -> None:
             await read_to_end(stream)
 
 
-async def test_first_token_ends_open_sessions_and_feeds(tmp_path: Path) -> None:
-    """Whether a login is needed depends on the current tokens, even while the server runs."""
+async def test_first_token_ends_sessions_and_feeds_that_are_open(tmp_path: Path) -> None:
+    """A login is required as soon as a token exists, even if the server is already running."""
     async with visiting(tmp_path) as person:
         assert "Log out" not in await person.page("/console/")
         async with person.client.stream("GET", "/console/events") as stream:
@@ -239,7 +244,7 @@ async def test_first_token_ends_open_sessions_and_feeds(tmp_path: Path) -> None:
         assert "Log out" in await person.page("/console/tasks")
 
 
-async def test_expiring_token_ends_its_session(tmp_path: Path) -> None:
+async def test_session_ends_when_its_token_expires(tmp_path: Path) -> None:
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         secret = await make_token(person, "ci", "read", expires_at=clock() + timedelta(hours=1))
@@ -250,8 +255,11 @@ async def test_expiring_token_ends_its_session(tmp_path: Path) -> None:
         assert (await person.client.post("/console/login", data={"token": secret})).status_code == 401
 
 
-async def test_wrong_tokens_of_logins_and_headers_share_one_limit(tmp_path: Path) -> None:
-    """After 20 wrong tokens a minute from one address, 429 replaces 401. A correct token always passes."""
+async def test_wrong_tokens_in_logins_and_headers_share_one_limit(tmp_path: Path) -> None:
+    """After 20 wrong tokens a minute from one address, the status is 429 instead of 401.
+
+    A correct token is always accepted.
+    """
     async with visiting(tmp_path, token=TOKEN) as person:
         for number in range(MOST_WRONG):
             if number % 2:

@@ -1,4 +1,7 @@
-"""The command line in the test's own process. Use as fixture: `program = pytest.fixture(make_program)`."""
+"""The command line, run in the test process.
+
+Use it as a fixture: `program = pytest.fixture(make_program)`.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ class Program:
 def make_program(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Program]:
-    """Yield a program on an empty data directory. Its changes to logging are undone afterwards."""
+    """Yield a program with an empty data directory. Its logging changes are undone afterwards."""
     for module in (lithos.search.capability, lithos.upkeep.maintenance.maintenance):
         monkeypatch.setattr(module, "load_embedder", load_once)
     root = logging.getLogger()

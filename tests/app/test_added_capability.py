@@ -1,4 +1,4 @@
-"""The example capability of docs/develop.md, added to a copy of Lithos and removed again."""
+"""The example capability of docs/develop.md, which is added to a copy of Lithos and removed again."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from tests.house import PACKAGE, ROLES
 
 PAGE: Final = (PACKAGE.parent / "docs" / "develop.md").read_text(encoding="utf-8")
 LISTED: Final = "app/capabilities.py"
-#: Import line for the list of capabilities, whose entries are capabilities or names of packages.
+#: Line that imports the capability in the capability list. The list contains capabilities and package names.
 IMPORT: Final = "from lithos.words.capability import WORDS\n"
 LAST: Final = re.compile(r'^    (?:VAULTS|"vaults"),$', re.MULTILINE)
 TOOL: Final = "lithos_note_words"
 
 
 def shown_files() -> dict[str, str]:
-    """Return the files of the capability by path in `lithos/`, as docs/develop.md shows them."""
+    """Return the capability files that docs/develop.md shows, by path in `lithos/`."""
     blocks = re.findall(r"^```python\n# lithos/(\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     return dict(blocks)
 
 
 @contextmanager
 def added(copy: Path, files: Mapping[str, str]) -> Iterator[None]:
-    """Add the files and the line in the capability list to a copy of Lithos, for the block."""
+    """Add the files and the capability list entry to a copy of Lithos during the block."""
     listed = copy / "lithos" / LISTED
     before = listed.read_text(encoding="utf-8")
     imported = before.replace("\nfrom lithos.", f"\n{IMPORT}from lithos.", 1)
@@ -53,7 +53,7 @@ def added(copy: Path, files: Mapping[str, str]) -> Iterator[None]:
 
 
 def copy_lithos(folder: Path) -> None:
-    """Create a package of links to the modules of Lithos, with its own copy of the list of capabilities."""
+    """Create a package of links to the Lithos modules, with its own copy of the capability list."""
     (folder / "lithos" / "app").mkdir(parents=True)
     for path in (*PACKAGE.iterdir(), *(PACKAGE / "app").iterdir()):
         if path != PACKAGE / "app" and path.name != "__pycache__":
@@ -65,17 +65,17 @@ def copy_lithos(folder: Path) -> None:
 
 @define
 class Seen:
-    """The client's view of a server, and the server's log."""
+    """The tools and answers that a client sees, and the server's log."""
 
     tools: set[str]
-    #: The answer of `TOOL`, or None if the server does not have the tool.
+    #: Answer of `TOOL`, or None if the server does not have this tool.
     words: dict[str, Any] | None
     statistics: dict[str, Any]
     log: str
 
 
 async def look(copy: Path, title: str) -> Seen:
-    """Start the copy with a rate of 4 words per minute, and count the words of a new note."""
+    """Start the copy with a rate of 4 words per minute, and let the tool count the words of a new note."""
     parameters = StdioServerParameters(
         command=sys.executable,
         args=[*LITHOS[1:], "-d", str(copy / "data"), "serve", "--tools", "full", "--no-watch"],
@@ -94,7 +94,7 @@ async def look(copy: Path, title: str) -> Seen:
 
 @pytest.mark.slow
 async def test_example_capability_works_and_leaves_no_trace(tmp_path: Path) -> None:
-    """The setting, tool and statistic exist exactly while the folder and the line in the list exist."""
+    """The setting, tool and statistic exist only while the folder and its list entry exist."""
     copy_lithos(tmp_path)
     with added(tmp_path, shown_files()):
         there = await look(tmp_path, "First")
@@ -110,7 +110,7 @@ async def test_example_capability_works_and_leaves_no_trace(tmp_path: Path) -> N
     assert "LITHOS_WORDS__PER_MINUTE is not a setting" in gone.log
 
 
-def test_page_shows_the_files_of_the_capability_by_their_roles() -> None:
+def test_page_shows_capability_files_under_their_roles() -> None:
     files = [Path(path) for path in shown_files()]
     assert {file.parent.name for file in files} == {"words"}
     roles = [ROLES.index(file.stem) for file in files]

@@ -1,4 +1,4 @@
-"""The history scan of a first start, which waits for the embedding of the notes for a limited time."""
+"""History scan of a first start. The scan waits a limited time until the notes are embedded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def parts_of(began: Began) -> Any:
 
 
 @pytest.mark.autojump
-async def test_history_begins_when_every_note_is_embedded() -> None:
+async def test_history_scan_begins_when_every_note_is_embedded() -> None:
     began = Began()
     parts = parts_of(began)
     async with trio.open_nursery() as nursery:
@@ -44,7 +44,7 @@ async def test_history_begins_when_every_note_is_embedded() -> None:
 
 
 @pytest.mark.autojump
-async def test_history_begins_after_a_time_limit_despite_embedding() -> None:
+async def test_history_scan_begins_at_a_time_limit_during_embedding() -> None:
     began = Began()
     parts = parts_of(began)
     parts.get(Opening).complete.set()

@@ -1,4 +1,4 @@
-"""Effects of a server on its process: no garbage collection during a start, no thread after a stop."""
+"""Effects of a server on its process: no garbage collection during startup, and no threads after shutdown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.servers import serving
 
 
 @pytest.mark.usefixtures("frozen_by_servers")
-async def test_running_server_collects_garbage_with_start_objects_frozen(tmp_path: Path) -> None:
+async def test_running_server_collects_garbage_but_not_startup_objects(tmp_path: Path) -> None:
     async with serving(tmp_path):
         await trio.testing.wait_all_tasks_blocked()
         assert gc.isenabled()
@@ -28,14 +28,14 @@ async def test_running_server_collects_garbage_with_start_objects_frozen(tmp_pat
     assert not gc.get_freeze_count()
 
 
-async def test_stopped_server_leaves_only_the_cached_threads_of_trio(
+async def test_stopped_server_leaves_only_threads_cached_by_trio(
     tmp_path: Path,
 ) -> None:
     before = set(threading.enumerate())
-    gc.disable()  # a collection would end the threads of open pools
+    gc.disable()  # a garbage collection would end the threads of open pools
     try:
         async with serving(tmp_path) as lithos, trio.open_nursery() as nursery:
-            for n in range(8):  # write several files in one batch
+            for n in range(8):  # these files are written in one batch
                 nursery.start_soon(lithos.create, f"Note {n}")
         left = [thread.name for thread in set(threading.enumerate()) - before]
     finally:
@@ -43,7 +43,7 @@ async def test_stopped_server_leaves_only_the_cached_threads_of_trio(
     assert [name for name in left if name.startswith(("note-files", "lithos-"))] == []
 
 
-async def test_failed_start_leaves_the_collector_on(tmp_path: Path) -> None:
+async def test_failed_start_leaves_garbage_collection_on(tmp_path: Path) -> None:
     lock = OwnerLock(tmp_path / ".lithos" / "lock")
     lock.acquire("now")
     config = Config(storage=StorageConfig(data_dir=tmp_path), server=ServerConfig(watch_files=False))

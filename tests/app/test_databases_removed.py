@@ -1,4 +1,4 @@
-"""A running server whose databases other programs remove. The server must refuse changes."""
+"""Running server whose databases another program removes. The server must refuse changes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,11 @@ def take_away(data: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", first_of(["coordination.db", "history.db", ".lithos"], 2))
-async def test_lost_database_refuses_changes_and_fails_the_exit(tmp_path: Path, name: str) -> None:
-    """docs/spec/lifecycle.md §2: no change is acknowledged that would be lost; reads still work."""
+async def test_server_with_a_lost_database_refuses_changes_and_exit_fails(tmp_path: Path, name: str) -> None:
+    """docs/spec/lifecycle.md §2: the server must not confirm a change that it cannot store.
+
+    Reads still work.
+    """
     with pytest.RaisesGroup(DatabaseLost, allow_unwrapped=True):
         async with serving(tmp_path) as server:
             note = await server.create(content="Before.")
@@ -67,7 +70,7 @@ async def test_lost_database_refuses_changes_and_fails_the_exit(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("name", first_of(DATABASES, 1))
-async def test_lost_database_is_noticed_without_a_write(
+async def test_lost_database_is_noticed_without_a_change(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/spec/lifecycle.md §2"""

@@ -1,4 +1,4 @@
-"""Work that a start delays until the server has served its first client."""
+"""Startup work that waits until the server has served its first client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.autojump
 
 
 def make_started(*, is_new: bool = False) -> Any:
-    """Return the argument of `_first_things`: a start with notes read whose front does not listen yet."""
+    """Return an argument for `_first_things`. Its server has read the notes but is not listening yet."""
     manifest = SimpleNamespace(is_new=is_new)
     return SimpleNamespace(
         _manifest=manifest,
@@ -30,7 +30,7 @@ async def seconds_waited(started: Any) -> float:
     return trio.current_time() - begin
 
 
-async def test_first_client_gets_its_time_after_the_front_listens() -> None:
+async def test_first_client_gets_priority_once_the_server_listens() -> None:
     started = make_started()
     waited: list[float] = []
 
@@ -39,16 +39,16 @@ async def test_first_client_gets_its_time_after_the_front_listens() -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
-        await trio.sleep(FIRST_THINGS / 2)  # on the mock clock, the front starts slowly
+        await trio.sleep(FIRST_THINGS / 2)  # on the mock clock, the server needs this time to listen
         await wait_all_tasks_blocked()
         assert waited == []
         started._front.listens.set()
     assert waited == [pytest.approx(FIRST_THINGS / 2 + FIRST_CLIENT)]
 
 
-async def test_start_stops_waiting_for_a_front_that_never_listens() -> None:
+async def test_startup_work_runs_when_the_server_never_listens() -> None:
     assert await seconds_waited(make_started()) == pytest.approx(FIRST_THINGS + FIRST_CLIENT)
 
 
-async def test_new_vault_is_embedded_without_waiting() -> None:
+async def test_new_vault_is_embedded_without_delay() -> None:
     assert await seconds_waited(make_started(is_new=True)) == 0

@@ -1,4 +1,4 @@
-"""The output of `lithos serve` about optional capabilities."""
+"""Output of `lithos serve` about optional capabilities."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SESSION = CommandSession(parse_arguments(["serve"]), Config())
 
 @define
 class Reading:
-    """A fake backlog that gets shorter with each read."""
+    """A fake backlog that shrinks with each read."""
 
     left: int
     is_on: bool = True
@@ -62,6 +62,6 @@ def test_serve_shows_progress_of_a_long_backlog(
 
 
 @pytest.mark.needs("attachments", "access")
-def test_capabilities_fill_the_ports_of_serve() -> None:
+def test_capabilities_supply_the_startup_notice_and_backlog_of_serve() -> None:
     made = {made_by(maker) for maker in makers()}
     assert {StartupNotice, Backlog} <= made

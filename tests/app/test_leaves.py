@@ -1,4 +1,4 @@
-"""Leaf packages, which can be removed: everything else starts and passes its tests without them."""
+"""Leaf packages, which can be removed. The rest of Lithos must start and pass its tests without them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.e2e.stdio import stdio_program
 from tests.house import PACKAGE
 from tests.server.running import rpc
 
-#: Packages that no other package needs, except those that declare it (`Capability.needs`).
+#: Packages that no other package needs, except packages that declare it (`Capability.needs`).
 LEAVES: Final = (
     "proposals", "attachments", "access", "imports", "clients", "vaults", "upkeep.evaluation",
 )  # fmt: skip
 ROOT: Final = PACKAGE.parent
-#: Other packages' tests that the gate runs without each leaf.
+#: Tests of other packages that the gate runs without each leaf.
 CHOSEN: Final = (
     "tests/app/test_options.py",
     "tests/app/test_hosting.py",
@@ -41,14 +41,14 @@ CHOSEN: Final = (
     "tests/tasks/rows",
 )
 PAGES: Final = ("", "search", "notes", "graph", "tasks", "agents", "system", "care", "copies", "receipts")
-#: Files that are not copied. `models` is linked instead.
+#: Files that are not copied. The `models` folder is linked instead.
 UNUSED: Final = (".git", ".venv", "*_cache", ".hypothesis", "models")
 #: Timeouts for a command and for a test run, in seconds.
 PATIENCE, LONG_PATIENCE = 300.0, 3_000.0
 
 
 def _link(source: str, target: str) -> None:
-    """Hard-link a file, or copy it with its times if the folders are on different disks."""
+    """Hard-link a file. If the folders are on different disks, copy the file with its times."""
     try:
         os.link(source, target)
     except OSError:
@@ -58,7 +58,7 @@ def _link(source: str, target: str) -> None:
 def copied(leaf: str, into: Path) -> Path:
     """Copy Lithos and its tests without a leaf.
 
-    The copy omits the tests of the leaf and of all packages that need the leaf.
+    The copy omits the tests of the leaf and of every package that needs the leaf.
     """
     gone = [leaf.replace(".", "/")]
     shutil.copytree(ROOT, into, copy_function=_link, ignore=shutil.ignore_patterns(*UNUSED))
@@ -70,7 +70,7 @@ def copied(leaf: str, into: Path) -> Path:
 
 
 def needing(leaf: str) -> list[str]:
-    """Return the packages that need this leaf."""
+    """Return the packages that need the leaf."""
     return [each.name for each in CAPABILITIES if leaf in each.needs]
 
 
@@ -82,13 +82,13 @@ def leaf(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def rest(leaf: str, tmp_path: Path) -> Iterator[Path]:
-    """Yield a large copy of Lithos without the leaf. The copy is deleted afterwards."""
+    """Yield a large copy of Lithos without the leaf, and delete the copy afterwards."""
     yield copied(leaf, tmp_path / "copy")
     shutil.rmtree(tmp_path / "copy")
 
 
 def run_in(rest: Path, leaf: str, *arguments: str, patience: float = PATIENCE) -> str:
-    """Run Python on the copy and return its output."""
+    """Run Python in the copy and return its output."""
     environment = {**os.environ, "PYTHONPATH": str(rest), "WITHOUT": " ".join([leaf, *needing(leaf)])}
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -104,7 +104,7 @@ def run_in(rest: Path, leaf: str, *arguments: str, patience: float = PATIENCE) -
 
 
 def lithos_of(rest: Path, *arguments: str | Path) -> str:
-    """Run a command on the copy and return its output. The command may report an error but must not crash."""
+    """Run a command in the copy and return its output. The command may report an error but must not crash."""
     done = run_lithos(*arguments, env={"PYTHONPATH": str(rest)}, cwd=rest)
     assert done.returncode in (0, 1, 2), done.stderr
     assert "Traceback" not in done.stderr, done.stderr
@@ -112,7 +112,7 @@ def lithos_of(rest: Path, *arguments: str | Path) -> str:
 
 
 def call_of(server: Lithos, tool: str, **arguments: object) -> dict[str, Any]:
-    """Call a tool over MCP and return its answer."""
+    """Call a tool through MCP and return its answer."""
     request = json.dumps(rpc("tools/call", name=tool, arguments=arguments))
     status, text = server.ask("POST", "/mcp", request, MCP_Protocol_Version="2025-06-18")
     assert status == 200, text
@@ -142,7 +142,7 @@ def test_server_without_a_leaf_package_works_over_http(rest: Path, tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.takes(6)
-def test_multi_vault_server_without_leaf_package_works_or_names_reason(
+def test_multi_vault_server_works_or_explains_why_not_without_leaf(
     rest: Path, leaf: str, tmp_path: Path
 ) -> None:
     """docs/spec/cli-config.md §1"""
@@ -168,7 +168,7 @@ def test_multi_vault_server_without_leaf_package_works_or_names_reason(
 
 @pytest.mark.slow
 @pytest.mark.takes(2)
-def test_commands_of_an_omitted_leaf_package_are_missing(rest: Path, leaf: str) -> None:
+def test_commands_of_a_missing_leaf_package_do_not_exist(rest: Path, leaf: str) -> None:
     told = {*re.findall(r"^ {4}([a-z-]+)", lithos_of(rest, "--help"), re.MULTILINE)}
     declared = import_if_there(f"lithos.{leaf}", "commands")
     own = set() if declared is None else {command.name for command in declared.COMMANDS}
@@ -187,7 +187,7 @@ def test_commands_of_an_omitted_leaf_package_are_missing(rest: Path, leaf: str) 
 def test_server_refuses_to_start_when_access_is_missing(
     rest: Path, tmp_path: Path, setting: dict[str, str], told: str
 ) -> None:
-    """docs/spec/cli-config.md §1: a server that does not know the tokens would admit all callers."""
+    """docs/spec/cli-config.md §1: a server without the access package would admit all callers."""
     private = tmp_path / "data" / ".lithos"
     private.mkdir(parents=True)
     if not setting:

@@ -1,4 +1,4 @@
-"""A server without one of its capabilities, while the others work as before."""
+"""Server without one of its capabilities. All other capabilities work as before."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def without(name: str, data: Path, patch: pytest.MonkeyPatch) -> AsyncIter
 
 
 @pytest.mark.needs("proposals")
-async def test_changes_that_need_a_person_are_refused_without_proposals(
+async def test_changes_that_need_approval_are_refused_without_proposals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with without("proposals", tmp_path, monkeypatch) as lithos:

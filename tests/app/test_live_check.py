@@ -1,4 +1,7 @@
-"""A dry run of `lithos reconcile` while a server runs. The running server answers, not its files."""
+"""Dry run of `lithos reconcile` while a server runs.
+
+The command asks the server and does not read its files.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ async def check(lithos: Lithos, *scopes: str) -> list[dict[str, Any]]:
 
 
 async def test_reconcile_finds_nothing_on_a_busy_server(tmp_path: Path) -> None:
-    """Vectors are saved seconds later. Until then their absence is not an error."""
+    """Vectors are saved some seconds later. Until then, missing vectors are not an error."""
     async with serving(tmp_path) as lithos:
         one = await lithos.create("One", "By [[Two]] and [[Nowhere]].")
         await lithos.create("Two", "The log.", derived_from_ids=[one])
@@ -62,7 +65,7 @@ async def test_reconcile_dry_run_finds_real_errors_without_fixing_them(
             assert {each["status"] for each in (indices, graph, provenance)} == {"ok"}
 
 
-async def test_failing_scope_does_not_stop_the_others(
+async def test_failed_scope_does_not_stop_the_other_scopes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: object) -> Any:
@@ -79,7 +82,7 @@ async def test_failing_scope_does_not_stop_the_others(
 
 @pytest.mark.slow
 def test_reconcile_command_asks_the_running_server(tmp_path: Path) -> None:
-    """behaviour 162: data that the server has not saved yet is not an error, and nothing is written."""
+    """behaviour 162: data that the server has not saved yet is not an error. The dry run writes nothing."""
     data = tmp_path / "data"
     with running_lithos(data) as server:
         for number in range(3):

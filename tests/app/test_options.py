@@ -1,4 +1,4 @@
-"""The declared commands, their copies of values from slower modules, and removed commands."""
+"""Declared commands, removed commands, and values that are copied from modules that import slowly."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from lithos.upkeep import commands as upkeep
 from lithos.upkeep.checks.reconcile_indices import SCOPES
 
 
-def test_parser_accepts_all_scopes() -> None:
+def test_parser_accepts_all_scopes_of_reconcile() -> None:
     assert upkeep.SCOPES == SCOPES
 
 
-def test_commands_have_distinct_places_in_their_groups() -> None:
+def test_commands_have_distinct_positions_in_their_groups() -> None:
     places = [(GROUPS.index(command.group), command.place) for command in options.COMMANDS.values()]
     assert places == sorted({*places})
     assert all(place for _, place in places)
@@ -49,7 +49,7 @@ def test_declared_command_functions_exist(command: CliCommand) -> None:
 
 
 @pytest.mark.parametrize("declaring", [*declared_in("commands")], ids=lambda module: module.__name__)
-def test_commands_disappear_with_their_capability(
+def test_commands_do_not_exist_without_their_capability(
     declaring: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = {command.name for command in declaring.COMMANDS}
@@ -66,7 +66,7 @@ def test_commands_disappear_with_their_capability(
         (["serve", "--telemetry-console"], "`--telemetry-console` is no longer an option."),
     ],
 )
-def test_removed_commands_name_their_replacement(
+def test_error_for_a_removed_command_names_its_replacement(
     typed: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -75,7 +75,7 @@ def test_removed_commands_name_their_replacement(
     assert expected in capsys.readouterr().err
 
 
-def test_errors_inside_a_declaration_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_inside_a_command_declaration_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "lithos.search.commands")
     monkeypatch.setitem(sys.modules, "lithos.server.command.declaring", None)
     with pytest.raises(ModuleNotFoundError, match="declaring"):

@@ -1,4 +1,4 @@
-"""Kill -9 of a restore at each of its steps. The next process opens the old or the new content."""
+"""Kill -9 at each step of a restore. The next process opens the old or the new content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lithos.kernel.settings import StorageConfig
 from lithos.upkeep.maintenance.backup import back_up, restore
 
 pytestmark = pytest.mark.slow
-#: System calls of a restore that change names.
+#: System calls of a restore that create, rename or remove names.
 STEPS = ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync")
 
 
@@ -29,7 +29,7 @@ def config(data: Path) -> Config:
 
 
 def fill(data: Path, *names: str) -> None:
-    """Create notes, and a row with the same name in two databases."""
+    """Create notes, and two databases with a row of the same name."""
     close_stores(open_stores(config(data)))
     for name in names:
         (data / "knowledge" / name).mkdir(parents=True)
@@ -42,7 +42,7 @@ def fill(data: Path, *names: str) -> None:
 
 
 def content(data: Path) -> tuple[object, ...]:
-    """Return the content that the next process finds in the data directory."""
+    """Return the content that the next process reads from the data directory."""
     close_stores(open_stores(config(data)))
     notes = sorted(path.name for path in (data / "knowledge").rglob("*.md"))
     settings = (data / "config.yaml").read_text()
@@ -55,7 +55,10 @@ def content(data: Path) -> tuple[object, ...]:
 
 
 def run_killed(at: int, work: Callable[[], object]) -> bool:
-    """Run `work` in a process that kills itself before step `at`. Return whether it reached that step."""
+    """Run `work` in a process that kills itself before step `at`.
+
+    Return whether the process reached that step.
+    """
     child = os.fork()
     if child == 0:
         steps = 0
@@ -84,7 +87,7 @@ def run_killed(at: int, work: Callable[[], object]) -> bool:
 
 @pytest.mark.parametrize("is_killed_twice", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_restore_killed_at_any_step_leaves_old_or_new_content(tmp_path: Path, is_killed_twice: bool) -> None:
-    """docs/spec/lifecycle.md §8; the second kill hits the process that continues the restore"""
+    """docs/spec/lifecycle.md §8: the second kill hits the process that continues the restore"""
     old, copy = tmp_path / "old", tmp_path / "copy"
     fill(tmp_path / "new", "newer", "newest")
     back_up(config(tmp_path / "new"), copy)
@@ -103,7 +106,7 @@ def test_restore_killed_at_any_step_leaves_old_or_new_content(tmp_path: Path, is
         if found[-1] == "n":
             (aside,) = data.glob(".before-restore-*")
             assert (aside / "config.yaml").read_text() == before[1], "the former content is kept whole"
-        shutil.rmtree(data, ignore_errors=True)  # a thread of tantivy may still write its lock
+        shutil.rmtree(data, ignore_errors=True)  # a tantivy thread may still be writing its lock file
         if is_over:
             break
     told = "".join(found)
@@ -114,8 +117,8 @@ def test_restore_killed_at_any_step_leaves_old_or_new_content(tmp_path: Path, is
     assert told.endswith("nn")
 
 
-def test_second_restore_finishes_a_killed_one_before_asking_again(tmp_path: Path) -> None:
-    """Files created meanwhile at the restored place are moved aside only with consent."""
+def test_second_restore_finishes_a_killed_restore_before_asking(tmp_path: Path) -> None:
+    """Files that were created meanwhile in the target folder are moved aside only with consent."""
     data, copy = tmp_path / "data", tmp_path / "copy"
     fill(tmp_path / "new", "newest")
     back_up(config(tmp_path / "new"), copy)

@@ -1,4 +1,4 @@
-"""A second start: the notes that readers see before and after the server reads the files."""
+"""Second start of a server: the notes that readers see before and after the file scan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.servers import serving
 
 
 async def make_known(tmp_path: Path, looking: threading.Event | None = None) -> dict[str, str]:
-    """Run a server with three notes, and return their ids by title. The next start waits for `looking`."""
+    """Run a server with three notes. Return the note ids by title. The next start waits for `looking`."""
     async with serving(tmp_path / "data") as lithos:
         ids = {
             title: await lithos.create(title, f"The harvest of {title} begins in May.")
@@ -48,7 +48,7 @@ def known(tmp_path: Path) -> Config:
 
 @pytest.fixture
 def looking(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Yield an event that a start with known notes awaits before it lists files.
+    """Yield an event. A start with known notes waits for this event before it lists files.
 
     The event is initially set.
     """
@@ -67,17 +67,20 @@ def looking(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 async def titles_of(server: Server, tool: str, **more: Any) -> tuple[set[str], Any]:
-    """Return the titles in an answer, and what the answer says about its completeness."""
+    """Return the titles in an answer, and the completeness that the answer reports."""
     answer = await server.tools.call(tool, more)
     assert answer is not None
     rows = answer["results"] if "results" in answer else answer["items"]
     return {row["title"] for row in rows}, (answer.get("degraded", False), answer.get("indexing"))
 
 
-async def test_second_start_serves_known_notes_before_its_scan(
+async def test_second_start_serves_known_notes_before_the_file_scan(
     tmp_path: Path, looking: threading.Event
 ) -> None:
-    """Behaviour 250: the scan finds changes from before the start. Until then answers are marked."""
+    """Behaviour 250: the scan finds changes that were made before the start.
+
+    Until then, answers are marked as incomplete.
+    """
     ids = await make_known(tmp_path, looking)
     (tmp_path / "data/knowledge/mace.md").unlink()
     nutmeg = tmp_path / "data/knowledge/nutmeg.md"
@@ -88,7 +91,7 @@ async def test_second_start_serves_known_notes_before_its_scan(
         with trio.fail_after(60):
             assert await titles_of(server, "lithos_search", **query) == ({"Cloves", "Nutmeg"}, unchecked)
             assert await titles_of(server, "lithos_list") == ({"Cloves", "Mace", "Nutmeg"}, unchecked)
-            assert await resources_of(server) == set()  # resources cannot report incompleteness
+            assert await resources_of(server) == set()  # resource lists cannot be marked as incomplete
         waited: list[Any] = []
 
         async def ask(tool: str, **arguments: Any) -> None:
@@ -145,7 +148,7 @@ async def test_results_from_before_the_scan_are_marked_when_sent_later(
         assert found == [({"Cloves", "Mace", "Nutmeg"}, (True, {"done": 2, "total": 2}))]
 
 
-async def test_waiting_for_known_notes_ends_when_folder_is_unreadable() -> None:
+async def test_known_notes_are_not_awaited_when_the_folder_is_unreadable() -> None:
     start = Opening()
     start.failure = "the notes cannot be read"
     with trio.fail_after(60):
@@ -153,12 +156,12 @@ async def test_waiting_for_known_notes_ends_when_folder_is_unreadable() -> None:
 
 
 async def resources_of(server: Server) -> set[str]:
-    """Return the titles of the notes among the resources."""
+    """Return the titles of all notes in the resource list."""
     page = await server.get(Library).resources.page(None)
     return {each.told["title"] for each in page.resources if each.address.kind == "note"}
 
 
-async def test_second_start_never_shows_notes_with_deleted_files(
+async def test_second_start_never_shows_notes_whose_files_are_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make_known(tmp_path)

@@ -1,4 +1,4 @@
-"""A vault served in place: its notes, the files that Lithos writes, first starts, errors, backups."""
+"""Vault that is served in place: notes, files that Lithos writes, first starts, errors, and backups."""
 
 from __future__ import annotations
 
@@ -103,15 +103,18 @@ async def test_git_status_is_clean_after_start_searches_and_stop(tmp_path: Path,
         await lithos.call("lithos_read", path="Zanzibar.md")
         await lithos.server.get(ServerState).report()
         assert lithos.server.get(Watcher).mode in ("native", "poll")
-        # A temporary probe or lock file would have changed the folder's modification time.
+        # A temporary file would have changed the modification time of its folder.
         assert {folder: folder.stat().st_mtime_ns for folder in folders} == folders
     assert git(vault, "status", "--porcelain", "--ignored") == ""
     assert everything(vault) == before
     assert not (tmp_path / "data" / "knowledge").exists()
 
 
-async def test_files_other_than_notes_appear_nowhere(tmp_path: Path, vault: Path) -> None:
-    """Covers dot-folders, ignored files, templates, attachments: in scan, search, read, validate, backup."""
+async def test_files_other_than_notes_are_not_shown(tmp_path: Path, vault: Path) -> None:
+    """Covers dot-folders, ignored files, templates and attachments.
+
+    Checks scan, search, read, validate and backup.
+    """
     async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
         listed = await lithos.call("lithos_list")
         assert {row["path"] for row in listed["items"]} == {"Zanzibar.md", "deep/er/Mombasa.md"}
@@ -147,8 +150,11 @@ async def test_watcher_skips_ignored_files(tmp_path: Path, vault: Path) -> None:
         assert await paths_of(lithos.server) == {"Zanzibar.md", "deep/er/Mombasa.md", "Late.md"}
 
 
-async def test_notes_follow_the_templates_setting_while_the_server_runs(tmp_path: Path, vault: Path) -> None:
-    """behaviour 380: files become templates and notes again, also in large numbers. No file changes."""
+async def test_templates_setting_applies_while_the_server_runs(tmp_path: Path, vault: Path) -> None:
+    """behaviour 380: files become templates and turn back into notes, also in large numbers.
+
+    No file changes.
+    """
     for number in range(30):
         path = vault / "Vorlagen" / f"n{number}.md"
         path.parent.mkdir(exist_ok=True)
@@ -170,10 +176,8 @@ async def paths_of(server: Server) -> set[str]:
     return {entry.path for entry in server.get(Catalogue)}
 
 
-async def test_newly_ignored_notes_are_dropped_without_the_deletion_guard(
-    tmp_path: Path, vault: Path
-) -> None:
-    """A new ignore rule may cover most of a large vault, although no file has vanished."""
+async def test_deletion_guard_does_not_stop_a_new_ignore_rule(tmp_path: Path, vault: Path) -> None:
+    """A new ignore rule may hide most notes of a large vault, although no file has vanished."""
     for number in range(30):
         (vault / f"n{number}.md").write_text(f"text {number}")
     async with serving(tmp_path / "data", storage={"vault": vault}):
@@ -187,7 +191,7 @@ async def test_newly_ignored_notes_are_dropped_without_the_deletion_guard(
         }
 
 
-async def test_vault_contains_only_the_note_after_a_write(tmp_path: Path, vault: Path) -> None:
+async def test_write_adds_only_the_note_to_the_vault(tmp_path: Path, vault: Path) -> None:
     before = set(everything(vault))
     async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
         made = await lithos.call("lithos_write", title="New", content="text", agent="a", path="deep")
@@ -196,7 +200,7 @@ async def test_vault_contains_only_the_note_after_a_write(tmp_path: Path, vault:
 
 
 class ReadOnly(KernelCalls):
-    """System calls as on a read-only mount."""
+    """System calls that behave as on a read-only mount."""
 
     def open(self, path: str, flags: int, mode: int = 0o777) -> int:
         if flags & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
@@ -204,7 +208,7 @@ class ReadOnly(KernelCalls):
         return super().open(path, flags, mode)
 
 
-async def test_read_only_vault_is_readable_and_writes_name_the_reason(
+async def test_read_only_vault_is_readable_and_write_errors_say_why(
     tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = NoteFiles.__init__
@@ -223,14 +227,14 @@ async def test_read_only_vault_is_readable_and_writes_name_the_reason(
 
 @asynccontextmanager
 async def fronted(settings: Config) -> AsyncIterator[Server]:
-    """Yield a server at the moment when its front gets it, before a large vault is read."""
+    """Yield a server that already listens but has not read its large vault."""
     async with running_server(settings, gets_front=True) as server:
         yield server
 
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Make every start count as long. Reading the second file waits for the event."""
+    """Let every start count as long. The read of the second file waits for the event."""
     go = threading.Event()
     real, seen = lithos.notes.catalogue.scan.examine, []
 
@@ -246,10 +250,13 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     go.set()
 
 
-async def test_first_start_answers_before_the_notes_are_read(
+async def test_server_answers_before_its_first_start_has_read_the_notes(
     tmp_path: Path, vault: Path, slow: threading.Event
 ) -> None:
-    """Behaviours 250, 385: reads by path work, answers report progress, writes wait for the first scan."""
+    """Behaviours 250, 385: reads by path work.
+
+    Answers report the progress of the first scan, and writes wait for it.
+    """
     async with fronted(config(tmp_path, vault)) as server, trio.open_nursery() as nursery:
         server.get(FrontSignals).loaded.set()
         assert server.tools.listed()
@@ -346,7 +353,7 @@ async def test_vault_that_disappears_during_the_first_scan_is_found_again(
                 await trio.sleep(0.05)
 
 
-async def test_unlistable_vault_is_tried_again(
+async def test_vault_that_cannot_be_listed_is_tried_again(
     tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lithos.app.server.RESCAN", 0.01)
@@ -371,7 +378,7 @@ async def test_unlistable_vault_is_tried_again(
         assert len(server.get(Catalogue)) == 2
 
 
-async def test_late_write_reports_the_progress_of_the_first_scan(
+async def test_write_error_reports_the_progress_of_the_first_scan(
     tmp_path: Path, vault: Path, slow: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(start_progress, "WRITE_WAIT", 0.05)
@@ -393,8 +400,8 @@ async def test_doctor_creates_nothing_in_a_vault(tmp_path: Path, vault: Path) ->
     assert vault.stat().st_mtime_ns == times
 
 
-async def test_vault_backup_is_restored_only_to_an_empty_vault(tmp_path: Path, vault: Path) -> None:
-    """Specification: lifecycle, section 8."""
+async def test_vault_backup_can_be_restored_only_to_an_empty_vault(tmp_path: Path, vault: Path) -> None:
+    """docs/spec/lifecycle.md §8"""
     (vault / "Alias.md").symlink_to("Zanzibar.md")
     (vault / "picture.png").symlink_to("image.png")
     async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:

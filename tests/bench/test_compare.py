@@ -1,4 +1,4 @@
-"""Tests for comparing revisions: the figures of a report, their ratios, and the printed table."""
+"""Comparison of revisions: the figures of a report, their ratios, and the printed table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 from bench.revisions import Change, compare_rounds, read_figures
 
 
-def test_figures_are_named_by_their_path_in_the_report() -> None:
+def test_report_figures_are_named_by_their_path() -> None:
     one = {
         "bench": "search",
         "clients_1": {"hybrid": {"p50": 2}},
@@ -22,8 +22,8 @@ def test_figures_are_named_by_their_path_in_the_report() -> None:
     assert read_figures("\n".join(two)) == {"events.delivery.rate": 1.5, "events.journal.rate": 1.5}
 
 
-def test_change_is_the_median_of_the_ratios_within_rounds() -> None:
-    """The busy second round slows both revisions. The ratios are 2, 2.2 and 1.9, whatever the medians are."""
+def test_change_is_the_median_of_the_ratios_per_round() -> None:
+    """The busy second round slows both revisions. The ratios of the three rounds are 2, 2.2 and 1.9."""
     old = [{"ms": 1.0, "notes": 10.0, "zero": 0.0}, {"ms": 10.0, "notes": 10.0, "zero": 1.0}]
     new = [{"ms": 2.0, "notes": 10.0, "zero": 1.0}, {"ms": 22.0, "notes": 10.0, "zero": 2.0}]
     pairs = [*zip(old, new, strict=True), ({"ms": 2.0, "notes": 10.0}, {"ms": 3.8, "notes": 10.0})]

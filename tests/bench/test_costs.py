@@ -1,4 +1,4 @@
-"""Tests for the limits of call costs: the rule for exceeding them, and the counted costs."""
+"""Limits of call costs: the rule for exceeding them, and the counted costs."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ ALLOWED = Allowed({"hybrid": LINE}, {"python": "3.11", "trio": "1.0"})
         (evolve(LINE, syncs=3, commits=2), ["hybrid: syncs: 3, allowed 2", "hybrid: commits: 2, allowed 1"]),
     ],
 )
-def test_call_may_cost_at_most_two_per_cent_more_steps(cost: Cost, told: list[str]) -> None:
+def test_call_may_exceed_its_step_limit_by_two_per_cent(cost: Cost, told: list[str]) -> None:
     complaints = ALLOWED.complaints({"hybrid": cost}, ALLOWED.versions)
     assert complaints[: len(told)] == told
-    assert len(complaints) == len(told) + bool(told)  # one more line gives advice
+    assert len(complaints) == len(told) + bool(told)  # the last line gives advice
 
 
-def test_calls_without_a_limit_and_changed_libraries_are_reported() -> None:
+def test_call_without_a_limit_and_changed_library_are_reported() -> None:
     complaints = ALLOWED.complaints({"new": LINE}, {"python": "3.11", "trio": "2.0"})
     assert complaints[:2] == ["new: no line in costs.json", "counted with trio 1.0, now 2.0"]
 
 
-def test_updated_limits_keep_their_stated_reasons(tmp_path: Path) -> None:
+def test_updated_limits_keep_their_reasons(tmp_path: Path) -> None:
     file = tmp_path / "costs.json"
     write_allowed({"hybrid": evolve(LINE, reasons=["it finds more"]), "read": LINE}, file)
     write_allowed({"hybrid": evolve(LINE, steps=5_000)}, file)

@@ -1,4 +1,4 @@
-"""Tests for measures of rankings and for confidence intervals of their differences."""
+"""Measures of rankings, and confidence intervals of their differences."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def test_ranking_measures_equal_values_calculated_by_hand() -> None:
     assert (score.mrr, score.recall) == (1.0, pytest.approx(2 / 3))
 
 
-def test_documents_after_rank_ten_do_not_count() -> None:
+def test_documents_below_rank_ten_do_not_count() -> None:
     ranking = [*map(str, range(10)), "a"]
     assert score_ranking(ranking, {"a": 1}) == Score(0.0, 0.0, 0.0)
 
 
-def test_interval_of_a_constant_difference_has_no_width() -> None:
+def test_confidence_interval_of_a_constant_difference_has_no_width() -> None:
     assert paired_difference([0.5, 0.7, 0.9], [0.4, 0.6, 0.8]) == (10.0, 10.0, 10.0)
 
 

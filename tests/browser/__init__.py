@@ -1,1 +1,1 @@
-"""Console tests in a real Chromium (docs/spec/console.md §4), which `.ci/run` installs."""
+"""Console tests in a real Chromium browser (docs/spec/console.md §4), which `.ci/run` installs."""

@@ -1,4 +1,7 @@
-"""Fixtures for servers and a browser. Without a browser the tests are skipped, unless one is required."""
+"""Fixtures for servers and a browser.
+
+Without a browser, the tests are skipped unless the browser is required.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ import pytest
 
 from tests.browser.driving import Browser, browsing, chromium
 
-#: `.ci/run` sets this variable after installing the browser. A missing browser is then a failure.
+#: `.ci/run` sets this variable after it has installed the browser. A missing browser is then an error.
 REQUIRED = "LITHOS_BROWSER_REQUIRED"
-#: The folder of real data next to the repository, if it exists.
+#: Folder of real data next to the repository, if the folder exists.
 SHARED = Path(os.environ.get("LITHOS_SHARED") or Path(__file__).parents[3] / "shared")
 
 
@@ -30,7 +33,7 @@ def _has_browser() -> None:
 
 @contextmanager
 def staying(*options: str) -> Iterator[str]:
-    """Run `lithos demo --stay` in a separate process and yield its address."""
+    """Run `lithos demo --stay` in a separate process. Yield its address."""
     command = [sys.executable, "-m", "lithos", *options, "--json", "demo", "--stay"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
         try:
@@ -45,9 +48,9 @@ def staying(*options: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def day() -> Iterator[str]:
-    """Serve the scripted day, with a copy of the shared vault if it exists.
+    """Serve the scripted day, and a copy of the shared vault if the vault exists.
 
-    Tests must not change the data.
+    Tests must not change these data.
     """
     vault = SHARED / "vault"
     options = ("--vault", str(vault)) if vault.is_dir() else ()
@@ -57,12 +60,12 @@ def day() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def window() -> Iterator[Browser]:
-    """Yield a browser for all tests of a worker. Each test begins with `visit`."""
+    """Yield a browser for all tests of a test worker. Each test begins with `visit`."""
     with browsing("http://127.0.0.1:1") as browser:
         yield browser
 
 
 @pytest.fixture
 def at_day(window: Browser, day: str) -> Browser:
-    """Return the browser at the server with the scripted day."""
+    """Return the browser, which shows the server with the scripted day."""
     return window.visit(day)

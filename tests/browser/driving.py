@@ -1,4 +1,4 @@
-"""Headless Chromium at the console of a running server: reading, clicking, typing, and recorded errors."""
+"""Headless Chromium on the console of a running server: it reads, clicks and types, and records errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ARGUMENTS: Final = (
     "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars",
     "--no-first-run", "--disable-component-update", "--disable-background-networking",
 )  # fmt: skip
-#: Applied rules of axe-core: WCAG 2 A and AA, and best practice for landmarks and headings.
+#: Rules of axe-core that the tests apply: WCAG 2 A and AA, and best practice for landmarks and headings.
 _AXE_RUN: Final = """
 const done = arguments[arguments.length - 1];
 const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"];
@@ -59,7 +59,7 @@ def pictures() -> Path:
 
 @define
 class Browser:
-    """One browser window. `base` is the server's address, and `checks` counts the assertions about pages."""
+    """One browser window. `base` is the server's address. `checks` counts the assertions about pages."""
 
     driver: webdriver.Chrome
     base: str
@@ -67,7 +67,7 @@ class Browser:
     checks: int = 0
 
     def visit(self, base: str, path: str = "") -> Browser:
-        """Visit a server as a new visitor, in the light theme and a wide window.
+        """Visit a server as a new visitor, with the light theme and a wide window.
 
         Return the browser, so that calls can be chained.
         """
@@ -93,7 +93,7 @@ class Browser:
         return str(self.driver.current_url).removeprefix(self.base)
 
     def text(self, selector: str = "main") -> str:
-        """Return the visible text of a part of the page, once that part exists."""
+        """Wait until a part of the page exists. Return its visible text."""
         return str(self.one(selector).text)
 
     def one(self, selector: str) -> WebElement:
@@ -109,7 +109,7 @@ class Browser:
         return list(self.driver.find_elements(By.CSS_SELECTOR, selector))
 
     def until(self, holds: Callable[[], Any], what: str, within: float = PATIENCE) -> Any:
-        """Wait until `holds` returns a true value, and return that value."""
+        """Wait until `holds` returns a true value. Return that value."""
 
         def look(_: object) -> Any:
             try:
@@ -125,7 +125,7 @@ class Browser:
             raise AssertionError(told) from None
 
     def shows(self, text: str, selector: str = "main", within: float = PATIENCE) -> None:
-        """Wait until a text is visible."""
+        """Wait until a text becomes visible."""
         self.until(lambda: text in self.text_now(selector), f"{text!r} is shown", within)
 
     def text_now(self, selector: str = "main") -> str:
@@ -171,11 +171,11 @@ class Browser:
             active = self.driver.switch_to.active_element
 
     def tab_to(self, words: str, most: int = 200) -> WebElement:
-        """Press Tab until an element with these words has the focus, and return it."""
+        """Press Tab until an element with these words has the focus. Return the element."""
         for _ in range(most):
             self.press(Keys.TAB)
             active = self.driver.switch_to.active_element
-            # Skip the body and scrolling regions, because they contain all words of the page.
+            # Skip the body and scrolling regions. They contain all words of the page.
             if active.tag_name not in _CONTROLS:
                 continue
             names = [active.get_attribute(name) or "" for name in ("aria-label", "name")]
@@ -201,12 +201,12 @@ class Browser:
     # -- judging ---------------------------------------------------------------------------------
 
     def complaints(self) -> list[str]:
-        """Return messages of the browser's console since the last call, without mere hints."""
+        """Return console messages of the browser since the last call, except hints."""
         lines = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
         return [f"{line['level']}: {line['message']}" for line in lines if line["level"] != "DEBUG"]
 
     def asked_elsewhere(self) -> list[str]:
-        """Return addresses outside the server that were requested since the last call."""
+        """Return all addresses outside the server that the browser has requested since the last call."""
         found = []
         for line in self.driver.get_log("performance"):  # type: ignore[no-untyped-call]
             message = json.loads(line["message"])["message"]
@@ -217,14 +217,14 @@ class Browser:
         return found
 
     def faults(self) -> list[dict[str, Any]]:
-        """Return the errors that axe-core finds: contrast, names, labels, landmarks, order of headings."""
+        """Return the errors that axe-core finds: contrast, names, labels, landmarks and heading order."""
         source = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
         self.driver.execute_script(source)
         found: list[dict[str, Any]] = json.loads(self.driver.execute_async_script(_AXE_RUN))
         return found
 
     def is_too_wide(self) -> bool:
-        """Return whether the page scrolls sideways."""
+        """Return whether the page scrolls horizontally."""
         script = "return document.documentElement.scrollWidth > document.documentElement.clientWidth"
         return bool(self.driver.execute_script(script))
 
@@ -238,7 +238,7 @@ class Browser:
         self.checks += 5
 
     def picture(self, name: str) -> Path:
-        """Save a screenshot of the whole page and return its path."""
+        """Save a screenshot of the whole page. Return its path."""
         tall, wide = self.driver.execute_script(
             "return [Math.min(document.documentElement.scrollHeight, 3000), innerWidth]"
         )
@@ -253,7 +253,7 @@ class Browser:
 
 @contextmanager
 def browsing(base: str) -> Iterator[Browser]:
-    """Yield a separate browser, which is closed at the end of the block."""
+    """Yield a separate browser. It is closed at the end of the block."""
     found = chromium()
     assert found is not None
     options = Options()

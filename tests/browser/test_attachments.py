@@ -25,7 +25,7 @@ PAGES = (
     "attachments/board.canvas",
     "search?q=notice+period",
 )
-#: Each row: a page, its text, and the pages that it links to.
+#: Rows with a page, its text, and the pages that it links to.
 LEAVES = (
     ("1", "notice period", ["page 2 →"]),
     ("2", "no text", ["← page 1", "page 3 →"]),

@@ -1,4 +1,4 @@
-"""Consent in a browser: another site links to the consent page, and the answer returns to that site."""
+"""Consent in a browser. Another site links to the consent page, and the answer returns to that site."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def client_site(links: list[str]) -> Iterator[tuple[int, list[str]]]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Log nothing."""
+            """Log no request."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -52,8 +52,8 @@ def client_site(links: list[str]) -> Iterator[tuple[int, list[str]]]:
         thread.join()
 
 
-def test_consent_link_of_another_site_returns_the_answer(tmp_path: Path, window: Browser) -> None:
-    """behaviour 275: the session cookie is sent, the page policy allows the redirect, and a click revokes."""
+def test_consent_answer_returns_to_the_site_that_linked_to_it(tmp_path: Path, window: Browser) -> None:
+    """behaviour 275: the session cookie is sent, the page policy allows the redirect, one click revokes."""
     port, links = free_port(), list[str]()
     base = f"http://127.0.0.1:{port}"
     with (
@@ -89,7 +89,7 @@ def test_consent_link_of_another_site_returns_the_answer(tmp_path: Path, window:
         browser.until(lambda: any(line.startswith("/callback?code=") for line in asked), "the answer came")
         answer = next(line for line in asked if line.startswith("/callback?code="))
         assert "state=kept" in answer
-        assert answer.endswith(" ")  # an empty end means that no referrer was sent
+        assert answer.endswith(" ")  # the line ends with a blank if no referrer was sent
         code = answer.partition("code=")[2].partition("&")[0]
         given = {
             "grant_type": "authorization_code", "code": code, "client_id": client, "redirect_uri": callback,

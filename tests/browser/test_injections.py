@@ -1,4 +1,4 @@
-"""Hostile texts of agents and files: on every page they run no script, send no request, add no element."""
+"""Hostile texts of agents and files. They must not run scripts, send requests or add elements on any page."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.takes(20)]
 
 #: Minimum number of payloads that each page with texts must show.
 ENOUGH: Final = 60
-#: Maximum number of loads of a page until it shows enough payloads.
+#: Maximum number of page loads until the page shows enough payloads.
 TRIES = 5
-#: An address without a server. A request to it fails and appears in the browser's log.
+#: Address without a server. A request to it fails and appears in the browser log.
 ELSEWHERE: Final = "127.0.0.1:9"
 ADA: Final = "ada <img src=x onerror=window.pwned=1>"
 _SVG: Final = (
     '<svg xmlns="http://www.w3.org/2000/svg" onload="window.pwned=1"><script>window.pwned=1;alert(1)</script>'
     f'<image href="http://{ELSEWHERE}/a.png"/><a href="javascript:alert(1)"><text y="20">x</text></a></svg>'
 )
-#: Script that returns active elements of the page, whether a payload ran, and the payload marks found.
+#: Script that returns the active elements of the page, whether a payload ran, and the payload marks on the
+#: page.
 _LOOK: Final = r"""
 const never = ["iframe", "frame", "object", "embed", "applet", "style", "base", "math", "audio", "video",
   "source", "picture", "template", "marquee", "plaintext", "xmp", "noembed", "foreignobject",
@@ -55,7 +56,7 @@ for (const one of document.querySelectorAll("*")) {
 const marks = new Set(document.documentElement.outerHTML.match(/m\d{3}m/g));
 return {bad: bad.slice(0, 5), ran: typeof window.pwned, marks: [...marks]};
 """
-#: Script that types each text into the search in turn and waits for its results.
+#: Script that types one text after another into the search and waits for the results.
 _TYPE_ALL: Final = """
 const [texts, done] = arguments;
 const field = document.querySelector("main input[type=search]");
@@ -75,13 +76,16 @@ const wait = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds))
 
 
 def armed(number: int) -> str:
-    """Return a payload that is detectable: it sets `window.pwned`, alerts, or requests another address."""
+    """Return a payload that can be detected.
+
+    It sets `window.pwned`, opens an alert, or requests another address.
+    """
     act = "alert(1)" if number % 5 == 4 else "window.pwned=1"
     return PAYLOADS[number].replace("pwned()", act).replace("evil.example", ELSEWHERE)
 
 
 def line(number: int, room: int = 190) -> str:
-    """Return a payload with its mark as one line, for a name or a title."""
+    """Return a payload with its mark on one line, for a name or a title."""
     return f"m{number:03}m {armed(number)}"[:room]
 
 
@@ -89,13 +93,13 @@ NUMBERS: Final = range(len(PAYLOADS))
 
 
 def bodies() -> list[str]:
-    """Return note texts with every payload, once as a separate block and once inside a line."""
+    """Return note texts with every payload, once as a separate block and once within a line."""
     return [f"m{number:03}m\n\n{armed(number)}\n\nand {armed(number)} there" for number in NUMBERS]
 
 
 @define
 class Filled:
-    """A server on which every writable field contains payloads."""
+    """Server on which every writable field contains payloads."""
 
     server: Lithos
     notes: list[str] = field(factory=list)
@@ -106,9 +110,9 @@ class Filled:
     refused: dict[str, int] = field(factory=dict)
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Call a tool and return the answer.
+        """Call a tool and return its answer.
 
-        A refused text is tried again as one line of printable characters.
+        If the text is refused, try it again as one line of printable characters.
         """
         answer = call_tool(self.server, tool, **arguments)
         if answer.get("status") == "error" or "code" in answer:
@@ -131,7 +135,7 @@ class Filled:
             self.receipts.append(answer["receipt_id"])
         for number in NUMBERS[:70]:
             self.call("lithos_delete", id=self._note(number, "gone ")["id"], agent=line(number + 20))
-        for number in NUMBERS[:40]:  # only notes that the overview shows at first
+        for number in NUMBERS[:40]:  # these are only the notes that the overview shows first
             self._note(number, "late ")
 
     def _note(self, number: int, before: str = "") -> dict[str, Any]:
@@ -210,7 +214,7 @@ def _plain(value: Any) -> Any:
 
 
 def put_files(folder: Path) -> None:
-    """Write notes and pictures into the vault, as a person or another program would."""
+    """Write notes and images into the vault, as a person or another program does."""
     folder.mkdir(parents=True)
     for number in NUMBERS:
         name = "".join(one for one in line(number, 100) if one not in "/\x00")
@@ -231,7 +235,7 @@ def put_files(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
-    """Yield one server for all tests of the module."""
+    """Yield one server for all tests in the module."""
     data = tmp_path_factory.mktemp("filled") / "data"
     put_files(data / "knowledge")
     with running_lithos(data) as server:
@@ -242,15 +246,15 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
 
 @pytest.fixture
 def at(window: Browser, filled: Filled) -> Browser:
-    """Return the browser at the server with the payloads."""
+    """Return the browser, which shows the server with the payloads."""
     return window.visit(filled.server.url)
 
 
 def inert(browser: Browser) -> set[str]:
-    """Assert that nothing on the page was active. Return the marks of the visible payloads."""
+    """Assert that no payload on the page was active. Return the marks of the visible payloads."""
     page = f"{browser.driver.current_url} - Failed to load resource: the server responded with a status of 40"
-    told = [one for one in browser.complaints() if page not in one]  # the page itself may be a refusal
-    assert not told, (browser.path, told)  # an open alert would make every command fail
+    told = [one for one in browser.complaints() if page not in one]  # the page itself may be an error page
+    assert not told, (browser.path, told)  # an open alert would make every later command fail
     assert not (elsewhere := browser.asked_elsewhere()), (browser.path, elsewhere)
     seen = browser.driver.execute_script(_LOOK)
     assert not seen["bad"], (browser.path, seen["bad"])
@@ -264,7 +268,7 @@ def search_for(numbers: Sequence[int]) -> str:
 
 
 def pages_of(filled: Filled) -> dict[str, tuple[str, ...]]:
-    """Return page addresses by page name. Each named page must show enough payloads."""
+    """Return page addresses by page name. Each of these pages must show enough payloads."""
     hub, ada = f"/console/notes/{filled.hub}", quote(ADA, safe="")
     asked = ("window.pwned", search_for(NUMBERS[:40]))
     found = {
@@ -294,12 +298,12 @@ def pages_of(filled: Filled) -> dict[str, tuple[str, ...]]:
 
 
 @pytest.mark.deadline(300)
-def test_pages_with_enough_payloads_stay_inert(at: Browser, filled: Filled) -> None:
+def test_payloads_on_console_pages_have_no_effect(at: Browser, filled: Filled) -> None:
     """behaviour 236"""
     counts: dict[str, int] = {}
     for name, addresses in pages_of(filled).items():
         marks: set[str] = set()
-        for number, address in enumerate(addresses * TRIES):  # a busy server may return fewer at first
+        for number, address in enumerate(addresses * TRIES):  # a busy server may show fewer payloads at first
             if number < len(addresses) or len(marks) < ENOUGH:
                 at.open(address)
                 marks |= inert(at)
@@ -309,7 +313,7 @@ def test_pages_with_enough_payloads_stay_inert(at: Browser, filled: Filled) -> N
 
 @pytest.mark.nightly
 @pytest.mark.deadline(300)
-def test_every_linked_kind_of_page_stays_inert(at: Browser, filled: Filled) -> None:
+def test_payloads_on_every_linked_kind_of_page_have_no_effect(at: Browser, filled: Filled) -> None:
     """behaviour 236"""
     hub, tasks = f"/console/notes/{filled.hub}", [f"/console/tasks/{one}" for one in filled.tasks]
     starts = (
@@ -329,8 +333,8 @@ def test_every_linked_kind_of_page_stays_inert(at: Browser, filled: Filled) -> N
 
 
 @pytest.mark.nightly
-def test_injections_in_addresses_stay_inert(at: Browser) -> None:
-    """behaviour 236: covers filters, unknown ids and file names"""
+def test_payloads_in_addresses_have_no_effect(at: Browser) -> None:
+    """behaviour 236: covers filters, unknown ids and file names."""
     filters = (
         "/console/?type={0}&agent={0}&tag={0}",
         "/console/notes?q={0}&tag={0}&path_prefix={0}&author={0}&sort={0}",
@@ -351,8 +355,8 @@ def test_injections_in_addresses_stay_inert(at: Browser) -> None:
     assert asked == len(PAYLOADS)
 
 
-def test_followed_links_and_vault_files_stay_inert(at: Browser, filled: Filled) -> None:
-    """behaviour 236: every link of the note with all payloads is clicked."""
+def test_followed_links_and_vault_files_have_no_effect(at: Browser, filled: Filled) -> None:
+    """behaviour 236: clicks every link of the note that contains all payloads."""
     hub = f"/console/notes/{filled.hub}"
     at.open(hub)
     count = at.driver.execute_script("return document.querySelectorAll('.prose a').length")
@@ -376,7 +380,7 @@ def test_followed_links_and_vault_files_stay_inert(at: Browser, filled: Filled) 
     assert at.path == hub
     inert(at)
     for name in ("plain.svg", "page.html", quote(f"{line(0, 100)}.svg".replace("/", ""), safe="")):
-        at.open("/console/system")  # an attachment download leaves the previous page open
+        at.open("/console/system")  # the download of an attachment leaves the previous page open
         at.open(f"/console/files/{name}")
         assert at.driver.execute_script("return typeof window.pwned") == "undefined"
         assert not at.asked_elsewhere()
@@ -386,8 +390,8 @@ def test_followed_links_and_vault_files_stay_inert(at: Browser, filled: Filled) 
         inert(at)
 
 
-def test_injections_in_fetched_page_parts_stay_inert(at: Browser, filled: Filled) -> None:
-    """behaviour 236: covers the live feed and the live search"""
+def test_payloads_in_fetched_page_parts_have_no_effect(at: Browser, filled: Filled) -> None:
+    """behaviour 236: covers the live feed and the live search."""
     at.open("/console/")
     at.shows("live", "[data-live]")
     for number in NUMBERS[:ENOUGH]:
@@ -404,7 +408,7 @@ def test_injections_in_fetched_page_parts_stay_inert(at: Browser, filled: Filled
     assert typed
 
 
-def test_agent_links_work_for_every_agent_name(at: Browser) -> None:
+def test_agent_links_work_with_every_agent_name(at: Browser) -> None:
     at.open("/console/agents")
     script = """
       const done = arguments[0], links = [...document.querySelectorAll("main a.agent")];

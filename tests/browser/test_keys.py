@@ -1,4 +1,4 @@
-"""Keyboard control of the console: all listed keys work, and no key acts while a person types."""
+"""Keyboard control of the console. All listed keys work, and no key acts while a person types text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LISTED = "#keys[open]"
 
 
 def listed(browser: Browser) -> list[tuple[str, str]]:
-    """Return the keys of the open list as typed, each with the text of its row."""
+    """Return the keys in the open list as typed. Each key comes with the text of its row."""
     rows = browser.all(f"{LISTED} tr")
     return [
         (" ".join(key.text for key in row.find_elements("css selector", "kbd")), row.text.split("\n")[-1])
@@ -35,7 +35,7 @@ def test_each_listed_navigation_key_opens_its_page(window: Browser, tmp_path: Pa
         browser.judge()
         pages = [(key.split()[1], told) for key, told in listed(browser) if key.startswith("g ")]
         assert len(pages) == 8
-        # Keys of the page do nothing while the list is open.
+        # While the list is open, the keys of the page have no effect.
         browser.press("g", "t")
         assert browser.path == "/console/"
         browser.press(Keys.ESCAPE)
@@ -48,7 +48,7 @@ def test_each_listed_navigation_key_opens_its_page(window: Browser, tmp_path: Pa
         browser.until(
             lambda: browser.driver.switch_to.active_element.get_attribute("id") == "quick", "/ is the field"
         )
-        # In a field, letters are only typed.
+        # In a text field, letters are typed and have no other effect.
         at_first = browser.path
         browser.press("?", "g", "g", "/")
         assert browser.one("#quick").get_attribute("value") == "?gg/"
@@ -59,7 +59,7 @@ def test_each_listed_navigation_key_opens_its_page(window: Browser, tmp_path: Pa
         browser.shows("Go to a page", LISTED)
         browser.click("Close", f"{LISTED} button")
         browser.until(lambda: not browser.all(LISTED), "the list is closed")
-        # The list also opens by mouse, in a wide and a narrow window.
+        # A mouse click also opens the list, in a wide window and in a narrow window.
         for width in WIDTHS:
             browser.width(width)
             browser.click("Keys", ".who button")
@@ -68,8 +68,11 @@ def test_each_listed_navigation_key_opens_its_page(window: Browser, tmp_path: Pa
             browser.click("Close", f"{LISTED} button")
 
 
-def test_warning_is_confirmed_by_keys_and_the_result_stays_visible(window: Browser, tmp_path: Path) -> None:
-    """behaviours 397 and 398: one key approves nothing hidden. The result and its undo stay visible."""
+def test_warning_is_confirmed_by_keys_and_its_result_stays_visible(window: Browser, tmp_path: Path) -> None:
+    """behaviours 397 and 398: one key press does not approve hidden text.
+
+    The result and its undo stay visible.
+    """
     with reviewing(tmp_path) as site:
         lines = "\n\n".join(f"line {number}" for number in range(60))
         notes = [site.create(f"Note {number}", lines) for number in range(3)]
@@ -82,7 +85,7 @@ def test_warning_is_confirmed_by_keys_and_the_result_stays_visible(window: Brows
             browser.press("?")
             browser.shows("approves it; with a warning", LISTED)
             browser.press(Keys.ESCAPE)
-            # No box is ticked, so no bar covers the difference.
+            # No box is ticked, so no bar covers the difference
             assert not browser.one("#many").is_displayed()
             box = browser.all("input[name=pick][type=checkbox]")[0]
             box.click()
@@ -101,7 +104,7 @@ def test_warning_is_confirmed_by_keys_and_the_result_stays_visible(window: Brows
             "return document.querySelector('.proposal.here h3').getBoundingClientRect().top >= box.bottom"
         )
         assert browser.driver.execute_script(f"{in_sight} {heading}"), "the next one is not covered"
-        # Pressing the key twice still approves nothing, and the focus is on the box.
+        # A second press of the key still approves nothing. The focus is on the box.
         browser.press("a", "a")
         active = browser.driver.switch_to.active_element
         assert active.get_attribute("name") == "seen"
@@ -111,13 +114,13 @@ def test_warning_is_confirmed_by_keys_and_the_result_stays_visible(window: Brows
         assert site.content(notes[1]) == changed
         browser.judge()
         browser.picture("review-decided-in-sight")
-        # Click "Undo" in the result, then "Undo 1 change".
+        # Click "Undo" in the result, and then "Undo 1 change".
         browser.click("Undo", ".decided a.do")
         browser.shows("Nothing has been changed yet.")
         browser.click("Undo 1 change", "main button.danger")
         browser.shows("Changes of bot were undone", "h1")
         assert site.content(notes[1]) == lines
-        # Undo the agent's remaining change. Afterwards the page has no undo button.
+        # Undo the remaining change of the agent. Afterwards the page has no undo button.
         browser.open("/console/undo?agent=bot")
         browser.click("Undo 1 change", "main button.danger")
         browser.shows("Changes of bot were undone", "h1")
@@ -127,8 +130,8 @@ def test_warning_is_confirmed_by_keys_and_the_result_stays_visible(window: Brows
         browser.judge()
 
 
-def test_person_settles_a_contradiction_by_mouse(window: Browser, tmp_path: Path) -> None:
-    """behaviour 402: from the note's warning to the choice, in every theme and width."""
+def test_contradiction_can_be_settled_by_mouse(window: Browser, tmp_path: Path) -> None:
+    """behaviour 402: covers the way from the note's warning to the choice, in every theme and width."""
     with reviewing(tmp_path) as site:
         one, other = site.create("Four seconds", "We wait 4 s."), site.create("Nine seconds", "We wait 9 s.")
         edge = {"type": "contradicts", "weight": 0.8, "namespace": "default", "provenance_actor": "bot"}
@@ -142,7 +145,7 @@ def test_person_settles_a_contradiction_by_mouse(window: Browser, tmp_path: Path
             for width in WIDTHS:
                 browser.look_as(theme, width)
                 browser.judge()
-        # Without a choice, the browser asks for one.
+        # If no choice is made, the browser asks for one.
         browser.click("Settle the contradiction", "main button")
         assert "/console/contradictions" in browser.path
         browser.click("Nine seconds is right", "label.check")

@@ -1,4 +1,4 @@
-"""Every console page in a browser: it renders, requests no other host, and is accessible."""
+"""Every console page in a browser. The page renders, requests no other host, and is accessible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.browser.driving import THEMES, WIDTHS, Browser
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(35)]
 
-#: Number of checked pages for each kind of address.
+#: Number of pages to check for each kind of address.
 EACH = 2
 MOST = 40
 STARTS = (
@@ -23,7 +23,7 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|rcpt_[0-9a-f]+")
 
 
 def kind_of(address: str) -> str:
-    """Return the address without the parts that differ between pages of one kind."""
+    """Return the address without the parts that differ between pages of the same kind."""
     path, _, query = address.partition("?")
     names = sorted(part.partition("=")[0] for part in query.split("&") if part)
     path = re.sub(r"(/agents|/receipts|/notes|/tasks|/files)/[^/]+", r"\1/*", _ID.sub("*", path))
@@ -31,7 +31,7 @@ def kind_of(address: str) -> str:
 
 
 def crawl(browser: Browser, starts: tuple[str, ...], most: int = MOST, each: int = EACH) -> list[str]:
-    """Return linked addresses of the console, at most `each` of each kind."""
+    """Return linked console addresses, at most `each` addresses of each kind."""
     waiting, seen, kinds, found = deque(starts), set(starts), dict[str, int](), list[str]()
     while waiting and len(found) < most:
         address = waiting.popleft()
@@ -60,8 +60,8 @@ def crawl(browser: Browser, starts: tuple[str, ...], most: int = MOST, each: int
         for width in WIDTHS
     ],
 )
-def test_every_kind_of_page_is_sound_in_all_layouts(at_day: Browser, theme: str, width: int) -> None:
-    """behaviour 235: every page renders on the shared vault, and no request leaves the origin."""
+def test_every_kind_of_page_is_valid_in_all_layouts(at_day: Browser, theme: str, width: int) -> None:
+    """behaviour 235: every page renders on the shared vault. No request leaves the origin."""
     at_day.theme(theme)
     at_day.width(width)
     found = crawl(at_day, STARTS, each=1 if (theme, width) == ("dark", 400) else EACH)

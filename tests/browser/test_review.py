@@ -1,4 +1,4 @@
-"""Review in a browser: with the keyboard alone, and with a mouse in a narrow window."""
+"""Review page in a browser: with the keyboard alone, and with a mouse in a narrow window."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ HERE = ".proposal.here"
 
 @frozen
 class Site:
-    """A running server in another thread, with agents that propose changes."""
+    """A running server in another thread, and agents that propose changes."""
 
     url: str
     _lithos: Lithos
     _token: trio.lowlevel.TrioToken
 
     def do(self, act: Callable[..., Awaitable[T]], *given: Any, **named: Any) -> T:
-        """Run a function of `proposing` in the server's thread and return its result."""
+        """Run a function of `proposing` in the server's thread. Return its result."""
         return trio.from_thread.run(partial(act, self._lithos, *given, **named), trio_token=self._token)
 
     def create(self, title: str, content: str) -> str:
@@ -49,9 +49,9 @@ class Site:
 
 @contextmanager
 def reviewing(data: Path) -> Iterator[Site]:
-    """Run a server whose agents `bot` and `bee` may only propose.
+    """Run a server whose agents `bot` and `bee` may only propose changes.
 
-    The server ends with the block, even after an error.
+    The server ends with the block, even if an error occurs.
     """
     begun: queue.Queue[tuple[Site, trio.Event] | BaseException] = queue.Queue()
 
@@ -84,14 +84,14 @@ def reviewing(data: Path) -> Iterator[Site]:
 
 
 def at(browser: Browser, title: str) -> None:
-    """Wait until keys act on the proposal with this title."""
+    """Wait until keys apply to the proposal with this title."""
     browser.until(lambda: title in browser.text_now(f"{HERE} h3"), f"the keys are at {title}")
 
 
-def test_review_queue_is_processed_by_keys_alone(window: Browser, tmp_path: Path) -> None:
-    """behaviour 281: j, k, a, r and e work.
+def test_review_queue_can_be_processed_by_keys_alone(window: Browser, tmp_path: Path) -> None:
+    """behaviour 281: the keys j, k, a, r and e work.
 
-    The page also shows new proposals and other people's decisions.
+    The page also shows new proposals and decisions by other people.
     """
     with reviewing(tmp_path) as site:
         notes = [site.create(f"Note {number}", "one\n\ntwo\n\nthree") for number in range(4)]
@@ -102,18 +102,18 @@ def test_review_queue_is_processed_by_keys_alone(window: Browser, tmp_path: Path
         browser.shows("By agent")
         assert browser.path == "/console/review"
         assert browser.one(".keys").is_displayed()
-        # j and k move through the list and stop at its ends.
+        # The keys j and k move through the list and stop at its ends.
         at(browser, "Note 0")
         browser.press("j")
         at(browser, "Note 1")
         browser.press("k", "k")
         at(browser, "Note 0")
-        # a approves, and the next proposal becomes visible.
+        # The key a approves a proposal. The next proposal then becomes visible.
         browser.press("a")
         browser.shows("note-0.md is approved: version 2", ".decided")
         at(browser, "Note 1")
         assert site.content(notes[0]) == "one\n\ntwo, says bot\n\nthree"
-        # r asks for the reason. Letters in that field are only typed.
+        # The key r opens the field for the reason. Letters in this field have no other effect.
         browser.press("r")
         browser.until(
             lambda: browser.driver.switch_to.active_element.get_attribute("name") == "reason", "asks why"
@@ -123,7 +123,7 @@ def test_review_queue_is_processed_by_keys_alone(window: Browser, tmp_path: Path
         row = site.do(row_of, ids[1])
         assert (row["status"], row["reason"], row["decided_by"]) == ("rejected", "ajk", "person")
         assert site.content(notes[1]) == "one\n\ntwo\n\nthree"
-        # e edits the proposal before its approval.
+        # The key e opens the proposal for editing before its approval.
         at(browser, "Note 2")
         browser.press("e")
         browser.shows("Change and approve", "#change h2")
@@ -155,7 +155,7 @@ def test_review_queue_is_processed_by_keys_alone(window: Browser, tmp_path: Path
 
 
 def test_several_proposals_are_ticked_and_decided_in_every_layout(window: Browser, tmp_path: Path) -> None:
-    """behaviour 283 too: invisible characters are shown by name. Each layout is accessible."""
+    """behaviour 283: invisible characters are shown by name. Each layout is accessible."""
     with reviewing(tmp_path) as site:
         plan = site.create("Plan", "one\n\nWe pay ann.\n\nthree")
         other = site.create("Other", "text\n\nmore")

@@ -1,4 +1,4 @@
-"""Console pages with an empty vault, missing components, a lost server, or missing objects."""
+"""Console pages with an empty vault, missing components, a lost server or missing objects."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.servers import MISSING_ID as NO_ID
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(30)]
 
-#: Light and wide, then dark and narrow.
+#: First a light theme in a wide window, then a dark theme in a narrow window.
 LOOKS: Final = (("light", 1280), ("dark", 400))
 
 
 def judged(browser: Browser, address: str, *allowed: str) -> None:
-    """Open a page and check it. The listed HTTP statuses of the page itself count as no error."""
+    """Open a page and check it. The given HTTP statuses of the page itself do not count as errors."""
     browser.open(address)
     itself = f"{browser.driver.current_url} - Failed to load resource: the server responded with a status of "
     told = [one for one in browser.complaints() if not any(itself + status in one for status in allowed)]
@@ -30,7 +30,7 @@ def judged(browser: Browser, address: str, *allowed: str) -> None:
 
 
 def judge_all(browser: Browser, starts: tuple[str, ...], *allowed: str, most: int = 40) -> None:
-    """Check every kind of linked page, alternately light and wide, and dark and narrow."""
+    """Check every kind of linked page. Light and wide pages alternate with dark and narrow pages."""
     found = crawl(browser, starts, most=most, each=1)
     browser.complaints()
     for number, address in enumerate(found):
@@ -48,7 +48,7 @@ def test_pages_of_an_empty_vault_show_what_to_do(window: Browser, tmp_path: Path
     """behaviour 235"""
     with running_lithos(tmp_path / "data") as server:
         window.visit(server.url)
-        judge_all(window, STARTS, "404")  # the example links of components have no target
+        judge_all(window, STARTS, "404")  # the component examples contain links without a target
         for page in (
             "notes",
             "notes?view=deleted",
@@ -64,7 +64,7 @@ def test_pages_of_an_empty_vault_show_what_to_do(window: Browser, tmp_path: Path
 
 @pytest.mark.nightly
 def test_pages_without_model_or_files_report_the_missing_parts(window: Browser, tmp_path: Path) -> None:
-    """behaviour 235: first without the embedding model, then without the notes' folder."""
+    """behaviour 235: first without the embedding model, and then without the notes folder."""
     data = tmp_path / "data"
     env = {"LITHOS_SEARCH__EMBEDDING_MODEL": str(tmp_path / "no-model")}
     with running_lithos(data, env=env) as server:
@@ -113,7 +113,7 @@ def test_open_page_reports_a_lost_server_and_recovers(window: Browser, tmp_path:
         window.shows("live", "[data-live]")
         a_note(server, "After the restart")
         window.shows("After the restart", "[data-head]")
-        # This form is from the old server's session, so the new server changes nothing and says so.
+        # This form belongs to a session of the old server. The new server changes nothing and reports this.
         window.open("/console/tasks/new")
         window.fill("title", "Kept through a restart")
         assert server.stop() == 0
@@ -139,7 +139,7 @@ def test_open_page_reports_a_lost_server_and_recovers(window: Browser, tmp_path:
         window.complaints()
 
 
-def test_missing_objects_are_reported_with_a_way_to_continue(window: Browser, tmp_path: Path) -> None:
+def test_error_page_of_a_missing_object_offers_a_next_step(window: Browser, tmp_path: Path) -> None:
     with running_lithos(tmp_path / "data") as server:
         window.visit(server.url)
         a_note(server)

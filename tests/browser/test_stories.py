@@ -1,7 +1,7 @@
-"""User stories in the console, by mouse or by keyboard alone: notes, tasks, undo, feed, search, a day.
+"""User stories in the console, by mouse or by keyboard alone: notes, tasks, undo, feed, search, one day.
 
-Each step asserts the visible text. After a change it also asserts the answers that agents get over MCP. The
-comments name every click and, read together, describe the way through the console.
+Each step asserts the visible text. After a change, it also asserts the answers that agents get over MCP. The
+comments name every click. Together they describe a user's way through the console.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ PERSON = "person"
 
 
 def is_so(browser: Browser, fact: object, told: object = "") -> None:
-    """Assert `fact` and count the assertion."""
+    """Assert `fact`, and count the assertion."""
     browser.checks += 1
     assert fact, told
 
 
 def is_quiet(browser: Browser) -> None:
-    """Assert that the browser reported no error and requested no other host."""
+    """Assert that the browser reported no error and sent no request to another host."""
     is_so(browser, not (complaints := browser.complaints()), complaints)
     is_so(browser, not (elsewhere := browser.asked_elsewhere()), elsewhere)
 
@@ -45,7 +45,7 @@ def write(server: Lithos, title: str, content: str, agent: str, **more: Any) -> 
 
 
 def history(server: Lithos, note_id: str) -> list[tuple[int, str, str]]:
-    """Return (version, op, agent) of each version, newest first."""
+    """Return version, operation and agent of each version, newest first."""
     rows = call_tool(server, "lithos_history", id=note_id, limit=50)["versions"]
     return [(row["version"], row["op"], row["agent"]) for row in rows]
 
@@ -62,14 +62,14 @@ def task_of(server: Lithos, task_id: str) -> dict[str, Any]:
 # -- a note, by mouse ------------------------------------------------------------------------------
 
 
-def test_note_life_cycle_works_by_mouse(window: Browser, tmp_path: Path) -> None:
-    """behaviour 239: restore, quarantine and clear show consequences first, happen once, name the person."""
+def test_note_can_be_managed_by_mouse(window: Browser, tmp_path: Path) -> None:
+    """behaviour 239: changes show their consequences first and happen once, under the person's name."""
     with running_lithos(tmp_path) as server:
         browser = window.visit(server.url, "/console/")
         tide = write(server, "Tide table", "High water is at six.", "ada")
         write(server, "Ferry plan", "We leave at high water.", "ben", derived_from_ids=[tide])
         write(server, "Tide table", "High water is at nine.", "ada", id=tide)
-        # The feed on the overview shows the change without a reload.
+        # The feed on the overview shows the change without a page reload.
         browser.shows("ada changed Tide table", ".feed")
         # Click the title in the feed.
         browser.click("Tide table", ".feed a.note")
@@ -78,7 +78,7 @@ def test_note_life_cycle_works_by_mouse(window: Browser, tmp_path: Path) -> None
         browser.shows("version 2", ".head")
         browser.shows("by ada", ".head")
         browser.shows("Ferry plan", "#about")
-        # Click "Versions", then "diff".
+        # Click "Versions", and then "diff".
         browser.click("Versions", ".head a")
         is_so(browser, "ada" in browser.text("#versions"))
         browser.click("diff", "a[aria-label$=', version 2']")
@@ -93,14 +93,14 @@ def test_note_life_cycle_works_by_mouse(window: Browser, tmp_path: Path) -> None
 
 
 def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
-    # Click "Restore 1…", which first shows a preview.
+    # Click "Restore 1…". A preview is shown first.
     browser.click("Restore 1")
     browser.shows("The bytes of version 1 become version 3")
     browser.shows("version 2 (updated by ada)")
     browser.shows("recorded under the name person")
     is_so(browser, "High water is at six." in browser.text_now("ins"))
     is_so(browser, len(history(server, tide)) == 2)
-    # Open the same page in a second tab for later.
+    # Open the same page in a second tab, which is used later.
     asked, first = browser.path, browser.driver.current_window_handle
     browser.driver.switch_to.new_window("tab")
     second = browser.driver.current_window_handle
@@ -115,14 +115,14 @@ def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
     browser.shows("person", "#versions")
     expected = [(3, "restored", PERSON), (2, "updated", "ada"), (1, "created", "ada")]
     is_so(browser, history(server, tide) == expected, history(server, tide))
-    # Go back to the sent page and click "Restore version 1" again. The change happened already.
+    # Go back to the submitted page, and click "Restore version 1" again. The change has already been made.
     browser.driver.back()
     browser.shows("The bytes of version 1 become version 3")
     browser.click("Restore version 1", "main button")
     browser.until(lambda: browser.path == f"/console/notes/{tide}", "the note is shown")
     browser.shows("version 3", ".head")
     is_so(browser, history(server, tide) == expected, history(server, tide))
-    # Click "Restore version 1" in the second tab, although the note has changed since that page was loaded.
+    # Click "Restore version 1" in the second tab. The note has changed since that page was loaded.
     browser.driver.switch_to.window(second)
     browser.click("Restore version 1", "main button")
     browser.shows("Nothing was restored: the note was changed in the meantime.")
@@ -133,12 +133,12 @@ def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
 
 
 def quarantine_and_clear(browser: Browser, server: Lithos, tide: str) -> None:
-    # Click "Search", type a query and click the title.
+    # Click "Search", type a query, and click the title.
     browser.click("Search", ".side nav a")
     browser.fill("q", "high water")
     browser.shows("Tide table", "#search-results")
     browser.click("Tide table", "#search-results a.note")
-    # Click "Quarantine…", which first shows the dependent notes.
+    # Click "Quarantine…". The dependent notes are shown first.
     browser.click("Quarantine", ".head a")
     browser.shows("1 note that depends on this note is shown as suspect")
     is_so(browser, "Ferry plan" in browser.text("[aria-labelledby=dependents-title]"))
@@ -150,17 +150,17 @@ def quarantine_and_clear(browser: Browser, server: Lithos, tide: str) -> None:
     browser.shows("Reason for the quarantine: It was read for another harbour.")
     is_so(browser, call_tool(server, "lithos_read", id=tide)["metadata"]["status"] == "quarantined")
     is_so(browser, history(server, tide)[0] == (4, "updated", PERSON), history(server, tide))
-    # Go back and click "Quarantine" again. The change happened already.
+    # Go back, and click "Quarantine" again. The change has already been made.
     browser.driver.back()
     browser.shows("Quarantine this note", "h1")
     browser.click("Quarantine", "main form[method=post] button")
     browser.shows("Reason for the quarantine: It was read for another harbour.")
     is_so(browser, history(server, tide)[0][0] == 4, history(server, tide))
-    # Click the dependent note, which shows a warning.
+    # Click the dependent note. It shows a warning.
     browser.click("Ferry plan", "#about a.note")
     browser.shows("suspect", ".warnings")
     browser.shows("Tide table", ".warnings")
-    # Click the title in the warning, then "End quarantine…", then "End the quarantine".
+    # Click the title in the warning, then "End quarantine…", and then "End the quarantine".
     browser.click("Tide table", ".warnings a.note")
     browser.click("End quarantine", ".head a")
     browser.shows("Its status becomes active")
@@ -170,7 +170,7 @@ def quarantine_and_clear(browser: Browser, server: Lithos, tide: str) -> None:
     is_so(browser, not browser.all(".warnings"))
     is_so(browser, call_tool(server, "lithos_read", id=tide)["metadata"]["status"] == "active")
     is_so(browser, history(server, tide)[0] == (5, "updated", PERSON), history(server, tide))
-    # Click the dependent note, which no longer shows a warning.
+    # Click the dependent note. It no longer shows a warning.
     browser.click("Ferry plan", "#about a.note")
     browser.shows("We leave at high water.", "article")
     is_so(browser, not browser.all(".warnings"))
@@ -180,14 +180,17 @@ def quarantine_and_clear(browser: Browser, server: Lithos, tide: str) -> None:
 
 
 def go_to(browser: Browser, words: str, *keys: str) -> None:
-    """Tab to the element with these words and press keys there."""
+    """Press Tab until the element with these words has the focus. Then press keys there."""
     browser.tab_to(words)
     browser.press(*keys)
 
 
 @pytest.mark.nightly
-def test_task_life_cycle_works_by_keyboard_alone(window: Browser, tmp_path: Path) -> None:
-    """behaviour 239: cancelling and resolving show their consequences first and carry the person's name."""
+def test_task_can_be_managed_by_keyboard_alone(window: Browser, tmp_path: Path) -> None:
+    """behaviour 239: cancelling and resolving show their consequences first.
+
+    The change has the person's name.
+    """
     with running_lithos(tmp_path) as server:
         browser = window.visit(server.url, "/console/")
         browser.shows("Overview", "h1")
@@ -202,10 +205,10 @@ def test_task_life_cycle_works_by_keyboard_alone(window: Browser, tmp_path: Path
         browser.shows("By telephone.", ".prose")
         task_id = browser.path.rpartition("/")[2]
         is_so(browser, task_of(server, task_id)["created_by"] == PERSON)
-        # An agent claims the task, and another task depends on it.
+        # An agent claims the task, and another task depends on this task.
         call_tool(server, "lithos_task_claim", task_id=task_id, aspect="call", agent="ada", ttl_minutes=30)
         create_task(server, "Print the timetable", depends_on=[task_id])
-        # Open the board by keys, and then the task.
+        # Open the board with keys, and then open the task.
         browser.press("g", "t")
         browser.shows("Print the timetable", ".blocked")
         browser.shows("ada", ".claimed")
@@ -217,7 +220,7 @@ def test_task_life_cycle_works_by_keyboard_alone(window: Browser, tmp_path: Path
         browser.shows("can never start")
         browser.shows("ada")
         is_so(browser, task_of(server, task_id)["status"] == "open")
-        # Another task now depends on the task, so the displayed effects are out of date.
+        # Another task now depends on this task, so the displayed consequences are outdated.
         create_task(server, "Hire a pilot", depends_on=[task_id])
         go_to(browser, "Cancel the task", Keys.ENTER)
         browser.shows(
@@ -239,7 +242,7 @@ def test_task_life_cycle_works_by_keyboard_alone(window: Browser, tmp_path: Path
         browser.shows("No agent holds a claim.")
         browser.shows("person cancelled the task")
         is_so(browser, task_of(server, task_id)["status"] == "cancelled")
-        # Go back and press Enter again. The task is still cancelled only once.
+        # Go back, and press Enter again. The task is cancelled only once.
         browser.driver.back()
         browser.shows("Cancel “Ask the harbour master”?", "h1")
         go_to(browser, "Cancel the task", Keys.ENTER)
@@ -285,8 +288,8 @@ def resolve_a_gate(browser: Browser, server: Lithos) -> None:
 
 
 @pytest.mark.nightly
-def test_one_agents_changes_are_undone_by_mouse(window: Browser, tmp_path: Path) -> None:
-    """behaviour 239: undo shows its consequences first, happens once and carries the person's name."""
+def test_changes_of_one_agent_can_be_undone_by_mouse(window: Browser, tmp_path: Path) -> None:
+    """behaviour 239: undo shows its consequences first. It happens once, under the person's name."""
     with running_lithos(tmp_path) as server:
         harbours = write(server, "Harbours", "Bergen.\n\nStavanger.\n\nBodø.", "ada")
         fares = write(server, "Fares", "Twelve crowns.", "ada")
@@ -296,7 +299,7 @@ def test_one_agents_changes_are_undone_by_mouse(window: Browser, tmp_path: Path)
         made = write(server, "All is well", "No problems.", "intern")
         write(server, "Boats", "Three.", "ben")
         browser = window.visit(server.url, "/console/")
-        # Click "Agents", then "intern", then "Undo its changes…".
+        # Click "Agents", then "intern", and then "Undo its changes…".
         browser.click("Agents", ".side nav a")
         browser.click("intern", "main a.agent")
         browser.shows("intern", "h1")
@@ -315,7 +318,7 @@ def test_one_agents_changes_are_undone_by_mouse(window: Browser, tmp_path: Path)
         is_so(browser, texts == ["Bergen, Askøy.\n\nStavanger.\n\nBodø.", "Twelve crowns."], texts)
         is_so(browser, history(server, fares)[0] == (3, "restored", PERSON), history(server, fares))
         is_so(browser, history(server, made)[0][1:] == ("deleted", PERSON), history(server, made))
-        # Go back and click the undo button again. The page shows the first outcome.
+        # Go back, and click the undo button again. The page shows the first result.
         outcome = browser.path
         browser.driver.back()
         browser.shows("Nothing has been changed yet.")
@@ -329,15 +332,15 @@ def test_one_agents_changes_are_undone_by_mouse(window: Browser, tmp_path: Path)
 
 
 def rows_of(browser: Browser) -> list[str]:
-    """Return the sequence numbers in the feed, newest first."""
+    """Return the sequence numbers of the feed rows, newest first."""
     return [row.get_attribute("data-seq") or "" for row in browser.all(".feed [data-seq]")]
 
 
 @pytest.mark.nightly
-def test_feed_continues_without_reload_after_a_server_restart(window: Browser, tmp_path: Path) -> None:
-    """behaviour 238: events appear without a reload.
+def test_feed_continues_without_a_reload_after_a_server_restart(window: Browser, tmp_path: Path) -> None:
+    """behaviour 238: events appear without a page reload.
 
-    After a lost connection no event is missing or doubled.
+    After a lost connection, no event is missing or shown twice.
     """
     with running_lithos(tmp_path) as server:
         browser = window.visit(server.url, "/console/")
@@ -353,7 +356,7 @@ def test_feed_continues_without_reload_after_a_server_restart(window: Browser, t
         browser.until(browser.one("[data-lost]").is_displayed, "the banner tells that the server is away")
         browser.shows("The server does not answer.", "[data-lost]")
         browser.shows("connecting", "[data-live]")
-    # Write a file while the server is stopped.
+    # Write a file while no server runs.
     (tmp_path / "knowledge" / "by-hand.md").write_text("# Written by hand\n\nText.\n", encoding="utf-8")
     again = start_lithos(tmp_path, "-p", str(port))
     try:
@@ -385,8 +388,8 @@ def test_feed_continues_without_reload_after_a_server_restart(window: Browser, t
         browser.driver.get("about:blank")
 
 
-def test_feed_pauses_and_filters_by_mouse(window: Browser, tmp_path: Path) -> None:
-    """behaviour 238: a paused feed does not move, and afterwards no event is missing."""
+def test_feed_can_be_paused_and_filtered_by_mouse(window: Browser, tmp_path: Path) -> None:
+    """behaviour 238: a paused feed does not move. Afterwards no event is missing."""
     with running_lithos(tmp_path) as server:
         browser = window.visit(server.url, "/console/")
         browser.shows("live", "[data-live]")
@@ -395,7 +398,7 @@ def test_feed_pauses_and_filters_by_mouse(window: Browser, tmp_path: Path) -> No
         browser.click("Pause", "[data-pause]")
         browser.shows("paused", "[data-live]")
         write(server, "Behind its back", "Text.", "ada", tags=["sea"])
-        # One new event is counted, or two with the agent's registration.
+        # The button counts one new event, or two events with the registration of the agent.
         browser.until(lambda: "new)" in browser.one("[data-pause]").text, "what came is counted")
         is_so(browser, "Behind its back" not in browser.text_now(".feed"))
         browser.click("Continue", "[data-pause]")
@@ -409,10 +412,10 @@ def test_feed_pauses_and_filters_by_mouse(window: Browser, tmp_path: Path) -> No
         write(server, "By ben", "Text.", "ben")
         browser.shows("ben wrote By ben", ".feed")
         is_so(browser, "Not of interest" not in browser.text_now(".feed"))
-        # Clear the filter. The feed shows all events again, including new ones.
+        # Clear the filter. The feed shows all events again, including the new events.
         browser.press(*[Keys.BACKSPACE] * 3)
         browser.shows("ada wrote Not of interest", ".feed")
-        # Repeated rows are folded, even while the page is open.
+        # Repeated rows are collapsed, even while the page is open.
         for number in range(3):
             write(server, f"Alike {number}", "Text.", "ben")
         browser.shows("and 3 more", ".feed")
@@ -431,7 +434,7 @@ def focus_of(browser: Browser) -> WebElement:
     return browser.driver.switch_to.active_element
 
 
-def test_search_updates_while_typing_and_keys_open_pages(window: Browser, tmp_path: Path) -> None:
+def test_search_results_update_while_a_person_types(window: Browser, tmp_path: Path) -> None:
     with running_lithos(tmp_path) as server:
         write(server, "Lighthouse keeping", "The lamp is trimmed at dusk.", "ada")
         write(server, "Fog horn", "Two blasts a minute.", "ada")
@@ -463,12 +466,12 @@ def test_search_updates_while_typing_and_keys_open_pages(window: Browser, tmp_pa
         browser.tab_to("Fog horn")
         browser.press(Keys.ENTER)
         browser.shows("Two blasts a minute.", "article")
-        # On any page, type into the search field of the navigation and press Enter.
+        # On any page, type into the search field in the navigation and press Enter.
         browser.press("/")
         is_so(browser, focus_of(browser).get_attribute("id") == "quick")
         browser.press("dusk", Keys.ENTER)
         browser.shows("Lighthouse keeping", "#search-results")
-        # The beginning of a name opens the note. Shift+Enter searches for the text anyway.
+        # The beginning of a name opens the note. With Shift+Enter, the text is searched instead.
         browser.press("/")
         browser.press("l", "i")
         browser.shows("lighthouse-keeping.md", "#quick-found")
@@ -491,7 +494,7 @@ def test_search_updates_while_typing_and_keys_open_pages(window: Browser, tmp_pa
 # -- a day's questions, by mouse, nothing is changed ---------------------------------------------------
 
 
-def test_story_shows_the_author_and_earlier_text_of_a_note(at_day: Browser) -> None:
+def test_author_and_earlier_text_of_a_note_can_be_found(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
     # Click "Timetable search" in the feed row "intern changed Timetable search".
@@ -506,7 +509,7 @@ def test_story_shows_the_author_and_earlier_text_of_a_note(at_day: Browser) -> N
     is_quiet(browser)
 
 
-def test_story_explains_why_a_note_ranks_lower(at_day: Browser) -> None:
+def test_page_explains_why_a_note_ranks_lower(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
     # Click "Delay training set" under "Suspect notes".
@@ -514,7 +517,8 @@ def test_story_explains_why_a_note_ranks_lower(at_day: Browser) -> None:
     browser.click("Delay training set", "#suspect a.note")
     browser.shows("retrieval multiplies its score by 0.7", ".reasons")
     browser.shows("Ytre Holme sent copies of its last good value.", ".warnings")
-    # Click "Wind stations" in the warning. Its page shows the quarantining agent and other dependent notes.
+    # Click "Wind stations" in the warning. The page shows the agent that set the quarantine, and other
+    # dependent notes.
     browser.click("Wind stations", ".warnings a.note")
     browser.shows("The note is quarantined: retrieval leaves it out.", ".reasons")
     browser.shows("by reviewer", ".head")
@@ -525,7 +529,7 @@ def test_story_explains_why_a_note_ranks_lower(at_day: Browser) -> None:
     is_quiet(browser)
 
 
-def test_story_shows_blocked_tasks_and_their_blockers(at_day: Browser) -> None:
+def test_blocked_tasks_and_their_blockers_can_be_found(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
     # Click "Tasks".
@@ -539,10 +543,11 @@ def test_story_shows_blocked_tasks_and_their_blockers(at_day: Browser) -> None:
     ):
         held = next(card.text for card in browser.all(".claimed .task-card") if task in card.text)
         is_so(browser, agent in held, held)
-    # Click "Show delays on the map", a task that waits for a gate.
+    # Click "Show delays on the map". This task waits for a gate.
     browser.click("Show delays on the map", ".blocked a.task")
     browser.shows("Why it cannot start")
-    # Click "Legal agrees to the map tiles". The page shows the waiting task and a button to resolve the gate.
+    # Click "Legal agrees to the map tiles". The page shows the waiting task, and a button that resolves the
+    # gate.
     browser.click("Legal agrees to the map tiles", "main .tree a.task")
     browser.shows("human", ".head")
     browser.shows("Show delays on the map", ".tree")
@@ -550,13 +555,13 @@ def test_story_shows_blocked_tasks_and_their_blockers(at_day: Browser) -> None:
     is_quiet(browser)
 
 
-def test_story_shows_the_reads_before_a_write(at_day: Browser) -> None:
+def test_reads_before_a_write_can_be_found(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
     # Click "Import measurements" in the feed row "builder changed Import measurements".
     browser.click("Import measurements", ".feed a.note")
     browser.shows("by builder", ".head")
-    # Click "builder", then "Writes".
+    # Click "builder", and then "Writes".
     browser.click("builder", ".head a.agent")
     browser.shows("builder", "h1")
     browser.click("Writes", ".tabs a")
@@ -567,7 +572,7 @@ def test_story_shows_the_reads_before_a_write(at_day: Browser) -> None:
     row = browser.until(changed, "the change is in the timeline")
     is_so(browser, "asked why is the timetable import slow" in row.text, row.text)
     is_so(browser, "read Winter timetable" in row.text, row.text)
-    # Click "why is the timetable import slow". The receipt shows the returned and the cited notes.
+    # Click "why is the timetable import slow". The receipt shows the returned notes and the cited notes.
     browser.click("why is the timetable import slow", ".timeline a")
     browser.shows("Returned notes")
     browser.shows("by builder", ".receipt-facts")
@@ -576,8 +581,8 @@ def test_story_shows_the_reads_before_a_write(at_day: Browser) -> None:
     is_quiet(browser)
 
 
-def test_interns_vandalism_is_undone_by_two_clicks(window: Browser) -> None:
-    """docs/spec/console.md §2: a person needs ten seconds, most of them for reading the preview."""
+def test_all_changes_of_the_intern_are_undone_by_two_clicks(window: Browser) -> None:
+    """docs/spec/console.md §2: a person needs ten seconds, mostly to read the preview."""
     with staying() as url:
         browser, clicks = window.visit(url, "/console/"), 0
         spoilt = ("Everything is fine", "Harbour names", "Timetable search")
@@ -599,7 +604,7 @@ def test_interns_vandalism_is_undone_by_two_clicks(window: Browser) -> None:
         is_quiet(browser)
 
 
-def test_single_change_in_the_feed_is_undone_by_two_clicks(window: Browser, tmp_path: Path) -> None:
+def test_change_in_the_feed_can_be_undone_by_two_clicks(window: Browser, tmp_path: Path) -> None:
     with running_lithos(tmp_path) as server:
         fares = write(server, "Fares", "Twelve crowns.", "ada")
         write(server, "Fares", "Free of charge.", "intern", id=fares)
@@ -621,10 +626,10 @@ def test_single_change_in_the_feed_is_undone_by_two_clicks(window: Browser, tmp_
         is_quiet(browser)
 
 
-def test_story_previews_the_undo_of_an_agent(at_day: Browser) -> None:
+def test_undo_of_an_agent_shows_a_preview_first(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
-    # Click "Agents", then "intern", then "Undo its changes…".
+    # Click "Agents", then "intern", and then "Undo its changes…".
     browser.click("Agents", ".side nav a")
     browser.click("intern", "main a.agent")
     browser.shows("intern", "h1")

@@ -26,7 +26,7 @@ TOKENS: tuple[tuple[str, Rights, str | None], ...] = (
 
 
 def make_tokens(data: Path) -> dict[str, str]:
-    """Create the tokens of `TOKENS` and return their secrets by name."""
+    """Create the tokens in `TOKENS`. Return the secrets by token name."""
     store = TokenStore(data / ".lithos")
     return {
         name: store.create(name, rights, agent, datetime.now(UTC), None)[1] for name, rights, agent in TOKENS
@@ -42,7 +42,7 @@ def log_in(browser: Browser, secret: str, name: str = "") -> None:
 
 
 def create_task(browser: Browser, title: str) -> str:
-    """Create a task and return the address of its page."""
+    """Create a task. Return the address of its page."""
     browser.open("/console/tasks")
     browser.click("New task")
     browser.fill("title", title, submit=True)
@@ -56,8 +56,8 @@ def judge_all(browser: Browser, addresses: tuple[str, ...]) -> None:
         browser.judge()
 
 
-def test_pages_offer_permitted_changes_and_explain_refused_ones(window: Browser, tmp_path: Path) -> None:
-    """behaviours 246 and 247: read, write and admin on pages. A bound token keeps its agent."""
+def test_pages_offer_permitted_changes_and_explain_refused_changes(window: Browser, tmp_path: Path) -> None:
+    """behaviours 246 and 247: covers read, write and admin on pages. A bound token keeps its agent."""
     put_note(tmp_path, "beacon.md", "# Beacon\n\nIt blinks.\n")
     secrets = make_tokens(tmp_path)
     with running_lithos(tmp_path) as server:
@@ -101,7 +101,7 @@ def test_pages_offer_permitted_changes_and_explain_refused_ones(window: Browser,
         browser.shows("This needs the right write; you have read (token reader).")
         browser.complaints()  # Chromium reports the 403
         judge_all(browser, pages)
-        # behaviour 248: revoking ends the session of an open page, and its live feed.
+        # behaviour 248: revocation of a token ends the session of an open page and its live feed.
         browser.open("/console/")
         browser.shows("live", "[data-live]")
         TokenStore(tmp_path / ".lithos").revoke("reader")
@@ -111,8 +111,8 @@ def test_pages_offer_permitted_changes_and_explain_refused_ones(window: Browser,
         browser.judge()
 
 
-def test_person_sees_nothing_before_login_or_after_logout(window: Browser, tmp_path: Path) -> None:
-    """behaviour 237: with a token nothing is shown without login."""
+def test_person_sees_no_data_before_login_or_after_logout(window: Browser, tmp_path: Path) -> None:
+    """behaviour 237: if a token is set, nothing is shown without a login."""
     with running_lithos(tmp_path, env={"LITHOS_AUTH_TOKEN": TOKEN}) as server:
         browser = window.visit(server.url)
         browser.open("/console/tasks")
@@ -134,7 +134,7 @@ def test_person_sees_nothing_before_login_or_after_logout(window: Browser, tmp_p
         browser.shows("Log in")
         browser.open("/console/")
         browser.shows("Log in")
-        # The session has ended, so the console asks for a login again.
+        # The session has ended, so the console asks for another login.
         browser.fill("token", TOKEN, submit=True)
         browser.shows("Overview", ".side")
         browser.driver.delete_all_cookies()

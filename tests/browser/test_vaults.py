@@ -1,4 +1,4 @@
-"""Several vaults in a browser: one login, an overview of all vaults, the switcher, separate consoles."""
+"""Several vaults in a browser: one login, an overview of all vaults, the switcher, and separate consoles."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.takes(25)]
 TOKENS: Final = {"two": ("home", "work"), "one": ("home",), "all": ("home", "secret", "work")}
 #: Pages of one vault that show the vault switcher.
 PAGES: Final = ("", "search?q=lantern", "notes", "graph", "tasks", "review", "agents", "system")
-#: Script that returns whether the list of the vault switcher fits into the window.
+#: Script that returns whether the list of the vault switcher fits in the window.
 INSIDE: Final = """
 const list = document.querySelector(".vaults ul").getBoundingClientRect();
 return list.width > 60 && list.left >= 0 && list.right <= innerWidth && list.bottom <= innerHeight;
 """
 
 
-async def test_overview_and_vault_switcher_work(window: Browser, tmp_path: Path) -> None:
+async def test_overview_and_vault_switcher_work_in_a_browser(window: Browser, tmp_path: Path) -> None:
     """behaviour 293"""
     async with hosting(tmp_path, TOKENS) as house:
         for name in ("home", "work"):
@@ -37,7 +37,7 @@ async def test_overview_and_vault_switcher_work(window: Browser, tmp_path: Path)
         await in_thread(log_in, window, house)
         await in_thread(see_all, window)
         house.views["work"].state, house.views["work"].reason = "serving", ""
-        # The page updates without a reload.
+        # The page is updated without a reload.
         await in_thread(window.shows, "serving", "[aria-labelledby=vault-work] .badge")
         await in_thread(switch, window)
         await house.vaults["work"].lithos.create("Just written")
@@ -46,7 +46,7 @@ async def test_overview_and_vault_switcher_work(window: Browser, tmp_path: Path)
 
 
 async def in_thread(act: Any, *arguments: Any) -> None:
-    """Drive the browser in another thread while the servers run in this thread."""
+    """Control the browser in another thread while the servers run in this thread."""
     await trio.to_thread.run_sync(act, *arguments)
 
 
@@ -93,7 +93,7 @@ def switch(window: Browser) -> None:
 
 
 def use_keys(window: Browser) -> None:
-    """Check that the script uses the vault's own addresses in quick switcher, feed filter and keys."""
+    """Check that the script uses the addresses of this vault in quick switcher, feed filter and keys."""
     window.one("#quick").send_keys("Just wr")
     window.shows("Just written", "#quick-found")
     window.press("\ue007")

@@ -1,4 +1,4 @@
-"""Tests of session cursors: they are bounded and locked, and a damaged file is ignored."""
+"""Session cursors: limited in number and locked. A damaged cursor file is ignored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "sessions"
 
 
-def test_each_session_of_each_data_directory_has_its_own_cursor(folder: Path) -> None:
+def test_cursor_is_separate_for_each_session_and_data_directory(folder: Path) -> None:
     assert told(folder) is None
     tell(folder, "a long cursor")
     tell(folder, "7")
@@ -42,7 +42,7 @@ def test_each_session_of_each_data_directory_has_its_own_cursor(folder: Path) ->
     "damage",
     [b"", b"{", b"\xff\x00", b"[]", b'{"cursor": 7}', b"[" * 60_000, b'{"session": "x", "cursor": "5"}'],
 )
-def test_damaged_file_is_ignored_and_rewritten(folder: Path, damage: bytes) -> None:
+def test_damaged_cursor_file_is_ignored_and_rewritten(folder: Path, damage: bytes) -> None:
     tell(folder, "7")
     (file,) = folder.iterdir()
     file.write_bytes(damage)
@@ -63,7 +63,7 @@ def test_least_recently_briefed_sessions_are_deleted(folder: Path) -> None:
     assert told(folder, f"s{MOST_SESSIONS - 1}") == "1"
 
 
-def test_concurrent_briefings_of_one_session_wait_for_each_other(folder: Path) -> None:
+def test_concurrent_briefings_of_one_session_run_one_by_one(folder: Path) -> None:
     with (
         told_session(folder, folder, "s", WAIT),
         pytest.raises(SessionBusy),
@@ -96,7 +96,7 @@ def test_link_in_place_of_a_session_file_is_not_followed(folder: Path, tmp_path:
     assert target.read_text() == "mine"
 
 
-def test_too_long_session_id_is_refused(folder: Path) -> None:
+def test_session_id_that_is_too_long_is_refused(folder: Path) -> None:
     for name in ("", "x" * 1_001):
         with pytest.raises(ValueError, match="characters"):
             told(folder, name)

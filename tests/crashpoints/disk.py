@@ -1,9 +1,10 @@
-"""A model of a disk: effects of system calls, data that syncs make safe, and content after a crash.
+"""Model of a disk: effects of system calls, data that syncs make safe, and the content after a crash.
 
 The model follows ALICE (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014) and CrashMonkey
-(Mohan et al., OSDI 2018): a run is recorded once as a list of operations, from which the disk after a crash
-at any operation is computed. A file's bytes are safe once the file is synced, a name once its folder is
-synced. Before that, a power failure may keep any part of them. A killed process loses nothing.
+(Mohan et al., OSDI 2018). A run is recorded once as a list of operations. From this list, the disk after a
+crash at any operation is computed. The bytes of a file are safe once the file is synced. A name is safe once
+its folder is synced. Before that, a power failure may keep any part of the bytes and names. A killed process
+loses nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SECTOR = 512
 
 @define(eq=False)
 class File:
-    """The bytes of a file, independent of its names. `pending` contains changes that are not synced yet."""
+    """The bytes of a file, independent of its names. `pending` contains changes that have not been synced."""
 
     content: bytearray = field(factory=bytearray)
     safe: bytes = b""
@@ -43,7 +44,7 @@ Node = File | Folder
 
 @frozen(eq=False)
 class Named:
-    """Names that a creation, link, rename or unlink sets or removes (None) together."""
+    """Names that a creation, link, rename or unlink changes together. None stands for a removed name."""
 
     changes: tuple[tuple[Folder, str, Node | None], ...]
 
@@ -75,19 +76,20 @@ class Synced:
 
 
 Operation = Named | Written | Cut | Synced
-#: The content of a disk after a crash: bytes and mtime (ns) by path, None for a folder.
+#: Content of a disk after a crash: bytes and modification time (ns) by path. The value of a folder is None.
 Image = dict[str, tuple[bytes, int] | None]
 
 
 @define(eq=False)
 class Disk:
-    """The files and folders of a recording, changed by replaying its operations one by one.
+    """Files and folders of a recording. The recorded operations are applied one by one.
 
-    The nodes may belong to only one disk at a time.
+    A node may belong to only one disk at a time.
     """
 
     root: Folder
-    #: Name changes that are not safe yet. Each change becomes safe as a whole, as with a journal.
+    #: Name changes that are not safe yet. Each change becomes safe completely or not at all, as with a
+    #: journal.
     unsafe: list[tuple[tuple[Folder, str, Node | None], ...]] = field(factory=list)
 
     def apply(self, operation: Operation) -> None:
@@ -108,7 +110,7 @@ class Disk:
             node.safe, node.pending = bytes(node.content), []
             return
         reached, kept, safe = {id(node)}, [], []
-        for changes in reversed(self.unsafe):  # a synced rename includes earlier changes in its source folder
+        for changes in reversed(self.unsafe):  # a synced rename makes earlier changes in its source safe
             if any(id(folder) in reached for folder, _, _ in changes):
                 reached |= {id(folder) for folder, _, _ in changes}
                 safe.append(changes)
@@ -121,7 +123,7 @@ class Disk:
     # -- disk after a crash ---------------------------------------------------------------------
 
     def after_kill(self) -> Image:
-        """Return the whole content, because the system keeps running after a process is killed."""
+        """Return the complete content. The system continues to run after a process is killed."""
         return dict(_walk(self.root, "", lambda folder: folder.entries, lambda file: bytes(file.content)))
 
     def after_power_loss(self) -> Image:
@@ -129,7 +131,7 @@ class Disk:
         return dict(_walk(self.root, "", lambda folder: folder.safe, lambda file: file.safe))
 
     def after_late_data(self) -> Image:
-        """Return all names but only synced bytes, as with delayed allocation."""
+        """Return all names but only the synced bytes, as a file system with delayed allocation does."""
         return dict(_walk(self.root, "", lambda folder: folder.entries, lambda file: file.safe))
 
     def after_luck(self, random: Random) -> Image:
@@ -150,7 +152,7 @@ class Disk:
 
 
 def change(content: bytearray, operation: Written | Cut) -> None:
-    """Write bytes or set the length. Gaps are filled with zeros, as in file systems."""
+    """Write bytes or set the length. As in file systems, gaps are filled with zeros."""
     if isinstance(operation, Cut):
         del content[operation.size :]
         content.extend(bytes(operation.size - len(content)))
@@ -160,7 +162,7 @@ def change(content: bytearray, operation: Written | Cut) -> None:
 
 
 def _change_partly(content: bytearray, operation: Written | Cut, random: Random) -> None:
-    """Apply all, none, or (for a write) random sectors of an operation."""
+    """Apply an operation completely, not at all, or (for a write) for random sectors."""
     luck = random.randrange(3)
     if luck == 0 or (luck == 1 and isinstance(operation, Cut)):
         return
@@ -180,7 +182,7 @@ def _set(entries: dict[str, Node], name: str, node: Node | None) -> None:
 
 
 def _folders(root: Folder) -> Iterator[Folder]:
-    """Yield every folder that is reachable by safe or unsafe names."""
+    """Yield every folder that safe or unsafe names can reach."""
     yield root
     seen: set[int] = set()
     for node in [*root.entries.values(), *root.safe.values()]:

@@ -1,10 +1,10 @@
-"""A recorder of all changes that this process makes below a folder, which can also let some of them fail.
+"""Recorder of all changes that this process makes below a folder. It can also let some changes fail.
 
 The hooks replace functions of `os`, `open`, the exchange of two names (`renameat2`, for which Python has no
-function) and SQLite's VFS, so that they need no knowledge of Lithos. Real syncs are skipped: the record shows
-which data they would make safe, and a run without them takes a fraction of the time.
+function) and SQLite's VFS. They are therefore independent of Lithos. Real syncs are skipped. The record shows
+which data they would make safe, and a run without syncs takes a fraction of the time.
 
-Index folders (`REBUILDABLE`) are not recorded, because native libraries write there without these hooks.
+Index folders (`REBUILDABLE`) are not recorded, because native libraries bypass these hooks.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from attrs import define, field
 from tests.crashpoints.disk import Cut, Disk, File, Folder, Named, Node, Operation, Synced, Written
 
 REBUILDABLE = (".tantivy", ".usearch")
-#: Calls that never fail. If this call fails after the link of a new note, the answer is "nothing was changed"
-#: although the note exists.
+#: Calls that never fail. If this call failed after the link of a new note, the answer would be "nothing was
+#: changed" although the note exists.
 SPARED = {"unlink (temporary)"}
 _SEAM = "lithos.notes.files.system_calls"
-#: Module through which Lithos calls renameat2, if it exists.
+#: Module through which Lithos calls renameat2, if the module exists.
 SYSTEM_CALLS: Any = importlib.import_module(_SEAM) if importlib.util.find_spec(_SEAM) else None
 _EXCHANGE = 2
-#: SQLite's exceptions for these error numbers.
+#: SQLite exceptions for these error numbers.
 _DATABASE_ERRORS = {errno.ENOSPC: apsw.FullError, errno.EIO: apsw.IOError}
 
 
 @define(eq=False)
 class Recorder:
-    """The record of a run below `root`, which is empty at the start."""
+    """Record of all changes below `root`, which is empty at the start."""
 
     root: str
-    #: Error numbers of the calls that must fail, by call number.
+    #: Error numbers of the calls that must fail. The keys are call numbers.
     failing: Mapping[int, int] = field(factory=dict)
     log: list[Operation] = field(factory=list)
-    #: Name of each operation, for messages.
+    #: Name of each operation, for error messages.
     names: list[str] = field(factory=list)
-    #: Number of requested calls, including failed calls.
+    #: Number of requested calls, including calls that failed.
     asked: int = 0
     failed: list[str] = field(factory=list)
-    #: True while another program acts, whose calls never fail.
+    #: True while another program acts. Calls of other programs never fail.
     is_outside: bool = False
     lock: RLock = field(factory=RLock)
     tree: Folder = field(factory=Folder)
@@ -61,7 +61,7 @@ class Recorder:
     # -- reports of the hooks ---------------------------------------------------------------------
 
     def find(self, path: str) -> tuple[Folder, str] | None:
-        """Return the folder and name of a path, or None if the path is not recorded."""
+        """Return the folder and the name of a path. Return None if the path is not recorded."""
         parts = self._parts(path)
         if not parts:
             return None
@@ -89,7 +89,7 @@ class Recorder:
         return [] if parts[0] in REBUILDABLE else parts
 
     def ask(self, what: str) -> None:
-        """Count a call that is about to be made. Raises `OSError` if the call must fail."""
+        """Count a call before it is made. Raise `OSError` if the call must fail."""
         if self.is_outside:
             return
         number, self.asked = self.asked, self.asked + 1
@@ -99,7 +99,7 @@ class Recorder:
             raise OSError(code, f"{os.strerror(code)} (injected: {what})")
 
     def note(self, what: str, operation: Operation) -> None:
-        """Record an operation that was made."""
+        """Record an operation after it was made."""
         self.log.append(operation)
         self.names.append(what)
         if isinstance(operation, Named):
@@ -118,7 +118,7 @@ class Recorder:
     def replay(self) -> Iterator[tuple[int, Disk]]:
         """Yield the disk before the first operation and after each operation.
 
-        The yielded disk is always the same object.
+        The same disk object is yielded each time.
         """
         for node in _nodes(self.log, self.tree):
             node.safe = type(node.safe)()
@@ -156,11 +156,11 @@ def recording(root: Path, failing: Mapping[int, int] | None = None) -> Iterator[
         patch.setattr(builtins, "open", calls.open_file)
         patch.setattr(sys, "unraisablehook", _ignore_injected(sys.unraisablehook))
         yield recorder
-        recorder.is_outside = True  # closes after the recording are not recorded
+        recorder.is_outside = True  # files that are closed after the recording are not recorded
 
 
 def _ignore_injected(tell: Callable[[Any], object]) -> Callable[[Any], object]:
-    """Hide injected errors of connections that are garbage collected, because no code handles them."""
+    """Hide injected errors of garbage-collected connections, because no code handles these errors."""
 
     def hook(unraisable: Any) -> None:
         if not isinstance(unraisable.exc_value, tuple(_DATABASE_ERRORS.values())):
@@ -171,7 +171,7 @@ def _ignore_injected(tell: Callable[[Any], object]) -> Callable[[Any], object]:
 
 @contextmanager
 def unsynced() -> Iterator[None]:
-    """Skip all syncs, for runs without a power loss."""
+    """Skip all syncs, for tests without a power loss."""
 
     def check(descriptor: int) -> None:
         os.fstat(descriptor)
@@ -182,7 +182,7 @@ def unsynced() -> Iterator[None]:
 
 
 class _Calls:
-    """Replacements for the functions of `os` that change something. Each call is recorded."""
+    """Replacements for the functions of `os` that change data. Each call is recorded."""
 
     HOOKED = (
         "open", "close", "write", "pwrite", "fsync", "fdatasync", "ftruncate", "truncate",
@@ -291,7 +291,7 @@ class _Calls:
     replace = rename
 
     def rename_with(self, source: str, target: str, flags: int) -> None:
-        """Record `renameat2`, which exchanges two names or sets a name that does not exist yet."""
+        """Record `renameat2`, which exchanges two names or sets a new name."""
         assert self.rename_with_flags is not None
         with self._naming("renameat2", source, target) as recorder:
             self.rename_with_flags(source, target, flags)
@@ -339,7 +339,7 @@ class _Calls:
 
     @contextmanager
     def _naming(self, call: str, *paths: str) -> Iterator[Recorder]:
-        """Count and record one change of names. A call that is impossible anyway is not counted."""
+        """Count and record one change of names. A call that would fail anyway is not counted."""
         recorder = self._recorder
         with recorder.lock:
             exists = os.path.lexists(paths[0]) != (call == "mkdir")
@@ -412,7 +412,7 @@ def _resolve(path: Any, dir_fd: int | None) -> str:
 
 
 def _shown(path: str) -> str:
-    """Return the file name for a message, without random parts."""
+    """Return the file name for a message. Random parts are left out."""
     if path.startswith("/proc/self/fd/"):
         return "(unnamed)"
     name = os.path.basename(path)
@@ -437,7 +437,7 @@ class _DatabaseFile(apsw.VFSFile):
         super().__init__(disk.base, name, flags)
         self._ask = disk.ask
         self._file: Node | None = None
-        #: SQLite syncs the folder at the first sync of a log or journal (os_unix.c, UNIXFILE_DIRSYNC).
+        #: SQLite syncs the folder when it first syncs a log or journal (os_unix.c, UNIXFILE_DIRSYNC).
         kinds = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
         self._syncs_folder = bool(flags[0] & kinds and flags[0] & apsw.SQLITE_OPEN_CREATE)
         if recorder is not None and self._path is not None:
@@ -466,7 +466,7 @@ class _DatabaseFile(apsw.VFSFile):
                     self._recorder.note("sync of a folder", Synced(place[0]))
 
     def excepthook(self, *_: Any) -> None:
-        """Ignore a failed call that SQLite cannot report, for example while it closes a file."""
+        """Ignore a failed call that SQLite cannot report, for example when it closes a file."""
 
     @contextmanager
     def _noting(self, what: str) -> Iterator[Callable[[Callable[[File, int], Operation]], None]]:
@@ -481,7 +481,7 @@ class _DatabaseFile(apsw.VFSFile):
 
 
 class _DatabaseDisk(apsw.VFS):
-    """SQLite's access to its files, which records them, or without a recorder skips syncs."""
+    """SQLite's file access. It is recorded. If there is no recorder, syncs are skipped."""
 
     def __init__(self, recorder: Recorder | None) -> None:
         self.base = apsw.vfs_names()[0]
@@ -507,7 +507,7 @@ class _DatabaseDisk(apsw.VFS):
         """Ignore a failed call that SQLite cannot report."""
 
     def ask(self, what: str) -> None:
-        """Count a call as `Recorder.ask` does, but raise the exception of SQLite's error."""
+        """Count a call as `Recorder.ask` does. Raise the exception that belongs to SQLite's error."""
         assert self.recorder is not None
         try:
             self.recorder.ask(what)

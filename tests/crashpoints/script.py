@@ -1,7 +1,7 @@
-"""The recorded script of a server: all kinds of changes in two sessions, with a person's edits between them.
+"""Recorded script of a server: all kinds of changes in two sessions, with a person's edits in between.
 
-Each change belongs to a *lane* (one note, task, edge or agent). The steps of a lane follow each other. After
-a crash, a lane must have the state of its last acknowledged step or of the step in progress.
+Each change belongs to a *lane* (one note, task, edge or agent). The steps of a lane follow one another. After
+a crash, a lane must have the state of its last confirmed step or of the step in progress.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from tests.crashpoints.disk import Image
 from tests.crashpoints.recording import REBUILDABLE, Recorder
 from tests.servers import Lithos, serving
 
-#: State of a lane as JSON, or None if the object does not exist.
+#: State of a lane as JSON. None means that the object does not exist.
 State = Any
-#: Tools whose changes emit no event.
+#: Tools whose changes do not cause an event.
 SILENT = {"lithos_task_renew"}
 #: Maximum attempts for a refused change, and seconds to wait for its event. On a busy machine, background
-#: calls interleave, so that several attempts may contain a failing call.
+#: calls mix with the change, so several attempts may contain a failing call.
 TRIES = 12
 PATIENCE = 60.0
-#: Maximum attempts for a start, which makes more calls than any change.
+#: Maximum attempts for a start. A start makes more calls than any change.
 STARTS = 10
-#: Words of a refusal whose change was stored nevertheless.
+#: Words of a refusal although the change was stored.
 _SAYS_STORED = re.compile(r"is (created|updated|deleted|stored) in")
-#: A word in every note, so that one search finds all notes.
+#: A word that is in every note, so that one search finds all notes.
 WORD = "quokka"
 
 
 @frozen
 class Told:
-    """A journalled event."""
+    """An event from the journal."""
 
     seq: int
     type: str
@@ -54,9 +54,9 @@ class Told:
 
 @frozen
 class Step:
-    """A change of a lane: where in the record it began and was acknowledged, and the state afterwards.
+    """One change of a lane: its begin and its confirmation in the record, and the state afterwards.
 
-    `told` are the types of the step's events. `seqs` are their seqs, as far as known at that time.
+    `told` contains the types of the step's events. `seqs` contains their known sequence numbers.
     """
 
     what: str
@@ -70,22 +70,22 @@ class Step:
 
 @define(eq=False)
 class Script:
-    """The script with everything that its answers promised."""
+    """The script, with all promises that its answers made."""
 
     recorder: Recorder
     data: Path
     lanes: dict[str, list[Step]] = field(factory=lambda: defaultdict(list))
-    #: Granted fences, each with the position in the record at which it was acknowledged.
+    #: Fences that were granted, each with the record position of its confirmation.
     fences: list[tuple[int, int]] = field(factory=list)
-    #: Answers that refused a requested change. Only injected failures cause them.
+    #: Answers that refused a requested change. Only injected failures may cause refusals.
     refused: list[str] = field(factory=list)
-    #: Contents of the index folders at positions in the record.
+    #: Contents of the index folders, with their positions in the record.
     indexes: list[tuple[int, Image]] = field(factory=list)
     _lithos: Lithos | None = None
 
     @property
     def here(self) -> int:
-        """The number of recorded operations so far."""
+        """Number of operations recorded so far."""
         return len(self.recorder.log)
 
     @property
@@ -103,11 +103,11 @@ class Script:
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[None]:
-        """Run a server. A failed start is repeated."""
+        """Run a server. If the start fails, repeat it."""
         close = lithos.app.server.close_stores
 
         def close_undisturbed(stores: Any) -> None:
-            # SQLite ignores failures while it closes a file, but apsw raises the exceptions of a Python file.
+            # SQLite ignores failures when it closes a file, but apsw raises exceptions from a Python file.
             self.recorder.is_outside = True
             close(stores)
             self.recorder.is_outside = False
@@ -131,7 +131,7 @@ class Script:
                         raise
                     assert attempt < STARTS - 1, "it does not start"
                     self.refused.append(f"start: {failure}")
-            await self._hear("", 0, 0)  # the journal may get the events of the scan late
+            await self._hear("", 0, 0)  # the events of the scan may arrive late in the journal
             yield
 
     async def _first_session(self) -> None:
@@ -166,7 +166,7 @@ class Script:
         await self._delete(ids["Delta"])
 
     def _person(self) -> None:
-        """Edit, move and remove notes while no server runs, and sync like a careful program."""
+        """Edit, move and remove notes while no server runs. Sync the files as a careful program does."""
         notes = self.data / "knowledge"
         self.recorder.is_outside = True
         try:
@@ -233,7 +233,7 @@ class Script:
     # -- steps -----------------------------------------------------------------------------------
 
     async def _do(self, lane: str, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Make one change through a tool. A refused change is repeated unless it was stored."""
+        """Make one change through a tool. Repeat a refused change unless it was stored."""
         begin = self.here
         heard = self.lithos.server.get(Coordinator).head
         before = self.lanes[lane][-1].state if self.lanes[lane] else None
@@ -258,7 +258,7 @@ class Script:
         return answer
 
     async def _hear(self, lane: str, heard: int, number: int) -> list[Told]:
-        """Return the events of a step. They arrive after the answer if calls fail."""
+        """Return the events of a step. If calls fail, the events arrive after the answer."""
         with trio.fail_after(PATIENCE):
             while True:
                 told = [
@@ -269,7 +269,7 @@ class Script:
                 await trio.sleep(0.01)
 
     def _outside(self, title: str, told: str, act: Callable[[Mapping[str, str]], None]) -> None:
-        """Make one change like another program, which the next scan reports."""
+        """Make one change as another program does. The next scan reports the change."""
         steps = self.lanes[f"note {title}"]
         before = dict(steps[-1].state)
         begin = self.here
@@ -279,7 +279,7 @@ class Script:
 
 
 def read_indexes(data: Path) -> Image:
-    """Return the folders that native libraries write. Files deleted meanwhile are left out."""
+    """Return the folders that native libraries write. Files that are deleted meanwhile are left out."""
     image: Image = {}
     for name in REBUILDABLE:
         for path in sorted((data / name).rglob("*")):
@@ -300,7 +300,7 @@ def _read_note(notes: Path, before: dict[str, Any], told: str) -> State:
 
 
 def _save(file: Path, text: str) -> None:
-    """Save a file like a careful editor."""
+    """Save a file as a careful editor does."""
     staged = file.with_name("4913~")
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     os.write(descriptor, text.encode())
@@ -357,14 +357,17 @@ async def observe(lithos: Lithos) -> dict[str, State]:
 
 
 def read_events(lithos: Lithos) -> list[Told]:
-    """Return the journal without `task.ready`, which other lanes' steps cause. The seqs must increase."""
+    """Return the journal without `task.ready` events, which other lanes cause.
+
+    Sequence numbers must increase.
+    """
     path = str(lithos.data / ".lithos/coordination.db")
-    # This connection bypasses the hooks and the server's own connections, which are in use.
+    # This connection bypasses the hooks. It also bypasses the server's own connections, which are in use.
     journal = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs="unix")
     rows = journal.execute(
         "SELECT seq, type, payload FROM events WHERE type<>'task.ready' ORDER BY rowid"
     ).fetchall()
-    # A task counts as ready if and only if an event reported it, however the process ended.
+    # A task may count as ready only if an event reported it, and vice versa, however the process ended.
     ready = {str(row[0]) for row in journal.execute("SELECT task_id FROM ready_tasks")}
     told = {
         str(json.loads(str(row[0]))["task_id"])

@@ -1,4 +1,4 @@
-"""Crashes at every point of a record: the disk of each point is built, and a server is started on it."""
+"""Crashes at every point of a record. The disk of each point is built, and a server is started on it."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ CRASHES: dict[str, Crash] = {
 
 @define
 class Swept:
-    """The number of crash points, and of the different disks after them."""
+    """Number of crash points, and number of different disks that they lead to."""
 
     points: int = 0
     disks: int = 0
-    #: Tuples of crash point, last operation and error.
+    #: Crash point, last operation and error of each failure.
     faults: list[tuple[int, str, str]] = field(factory=list)
 
 
 async def record(folder: Path) -> Script:
-    """Run the script once in an empty directory."""
+    """Run the script once in an empty folder."""
     data = folder / "data"
     data.mkdir()
     with recording(data) as recorder:
@@ -52,9 +52,9 @@ async def record(folder: Path) -> Script:
 async def sweep(
     script: Script, mode: str, folder: Path, *, seed: int = 1, every: int = 1, faults: int = 1
 ) -> Swept:
-    """Crash at every point. Points with equal disks are tried once, with all promises up to the last of them.
+    """Crash at every point. Points with equal disks are tried once, with all promises up to the last point.
 
-    One in `every` different disks is tried. The sweep ends after `faults` failures.
+    One in `every` different disks is tried. The sweep stops after `faults` failures.
     """
     swept = Swept(points=len(script.recorder.log) + 1)
     for number, (point, image) in enumerate(_disks(script, mode, seed, folder)):
@@ -75,7 +75,7 @@ async def sweep(
 
 
 def _disks(script: Script, mode: str, seed: int, folder: Path) -> Iterator[tuple[int, Image]]:
-    """Yield the last point of each run of equal disks, with the disk's content."""
+    """Yield the last point of each series of equal disks, with the content of the disk."""
     contents = _Contents(folder)
     waiting: tuple[int, Image, str] | None = None
     for point, disk in script.recorder.replay():
@@ -90,7 +90,7 @@ def _disks(script: Script, mode: str, seed: int, folder: Path) -> Iterator[tuple
 
 
 def _with_indexes(script: Script, point: int, image: Image, mode: str, random: Random) -> Image:
-    """Add the files of native libraries: all files after a kill, else a random part."""
+    """Add the files of native libraries: after a kill all files, otherwise a random part."""
     known = [found for place, found in script.indexes if place <= point]
     if not known:
         return image
@@ -106,7 +106,7 @@ def _with_indexes(script: Script, point: int, image: Image, mode: str, random: R
 
 @define
 class _Contents:
-    """Hashes of disks by the contents of files and databases, independent of their layout."""
+    """Hashes of disks by the contents of files and databases. The layout does not count."""
 
     folder: Path
     _databases: dict[bytes, str] = field(factory=dict)
@@ -130,7 +130,7 @@ class _Contents:
         return self._databases[key]
 
     def _read(self, parts: list[bytes | None]) -> str | None:
-        """Return a hash of a database's contents, or None for a damaged database."""
+        """Return a hash of a database's contents. Return None if the database is damaged."""
         if not any(parts):
             return None
         folder = Path(mkdtemp(dir=self.folder))
@@ -164,7 +164,7 @@ def _dump(path: Path) -> str | None:
 
 
 def _first_line(failure: BaseException) -> str:
-    """Return the message of a failure, or of the first member of a group."""
+    """Return the message of a failure. For a group, return the message of the first member."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     return f"{failure}"[:2_000]

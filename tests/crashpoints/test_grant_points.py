@@ -1,4 +1,4 @@
-"""A process end or power failure at each system call that writes grants, clients and login links."""
+"""End of the process or power failure at each system call that writes grants, clients or login links."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def files_of(private: Path) -> Files:
 
 @define
 class Server:
-    """An authorization server on a private folder, created as in a start of Lithos."""
+    """Authorization server on a private folder, created as at a start of Lithos."""
 
     private: Path
     clock: Clock
@@ -59,7 +59,7 @@ class Server:
         return str(told["client_id"])
 
     async def allow(self, client: str) -> str:
-        """Grant access to a client and return the code."""
+        """Grant access to a client. Return the code."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
         given = {
             "response_type": "code",
@@ -89,7 +89,7 @@ Again = Callable[[Server], Awaitable[dict[str, Any]]]
 
 @define
 class Step:
-    """An answered request, and the secrets that are valid or invalid afterwards."""
+    """An answered request, and the secrets that are valid or invalid after it."""
 
     name: str
     begin: int
@@ -97,10 +97,10 @@ class Step:
     files: Files
     good: frozenset[str]
     bad: frozenset[str]
-    #: Request to send after a crash during the step, and whether it works before and after the change.
+    #: Request to send after a crash during this step, and whether it must work before and after the change.
     again: Again | None = None
     works: tuple[bool, bool] = (True, False)
-    #: Request to send after a crash that follows the answer. It must work.
+    #: Request to send after a crash that follows the answer. The request must work.
     then: Again | None = None
 
 
@@ -125,7 +125,7 @@ class Play:
         return said
 
     def note(self, *, good: tuple[str, ...] = (), bad: tuple[str, ...] = ()) -> None:
-        """Record the secrets that the last step made valid, and those that it made invalid."""
+        """Record the secrets that became valid or invalid by the last step."""
         self.good = (self.good | set(good)) - set(bad)
         self.bad |= set(bad)
         self.steps[-1].good, self.steps[-1].bad = frozenset(self.good), frozenset(self.bad)
@@ -183,7 +183,7 @@ async def record(private: Path) -> Play:
 
 
 async def check(play: Play, point: int, private: Path) -> None:
-    """Start a server on the files after a crash. Raises `AssertionError` with the difference."""
+    """Start a server on the files after a crash. Raise `AssertionError` with the difference."""
     acknowledged = sum(step.end <= point for step in play.steps)
     begun = sum(step.begin < point for step in play.steps)
     nothing = Step("nothing", 0, 0, dict.fromkeys(FILES), frozenset(), frozenset())
@@ -192,7 +192,7 @@ async def check(play: Play, point: int, private: Path) -> None:
     state = next((step for step in possible if step.files == found), None)
     assert state is not None, f"the files are neither as before nor as after {possible[-1].name}"
     server = await Server.start(private, play.clock)
-    if server.ring.trouble is not None:  # for example a missing file, until the first grant is written
+    if server.ring.trouble is not None:  # for example, the file is missing until the first grant is written
         assert found["tokens.json"] is None
     assert all(map(server.lets_in, state.good)), "what was answered is lost"
     untold = (play.good | play.bad) - possible[0].good - possible[-1].good - possible[-1].bad
@@ -224,8 +224,8 @@ def crashes(play: Play, mode: str) -> Iterator[tuple[int, Any]]:
 
 
 @pytest.mark.parametrize("mode", CRASHES)
-async def test_crash_at_any_call_keeps_grants_and_files_whole(mode: str, tmp_path: Path) -> None:
-    """behaviour 273: answers are durable before being sent; no crash duplicates or revives a grant"""
+async def test_crash_at_any_call_damages_no_grant_or_file(mode: str, tmp_path: Path) -> None:
+    """behaviour 273: answers are durable before they are sent. No crash duplicates or revives a grant."""
     play = await record(tmp_path / "private")
     points = 0
     for point, image in crashes(play, mode):
@@ -242,7 +242,7 @@ async def test_crash_at_any_call_keeps_grants_and_files_whole(mode: str, tmp_pat
 
 
 async def test_failed_call_is_reported_and_keeps_earlier_grants(tmp_path: Path) -> None:
-    """behaviour 273: on a failing disk the answer reports the failure, and earlier answers stay valid"""
+    """behaviour 273: on a failing disk, the answer reports the failure. Earlier answers stay valid."""
     private = tmp_path / "private"
     private.mkdir()
     clock = Clock()

@@ -1,4 +1,4 @@
-"""A power failure at any change to the data directory. Of the unsynced data, some parts or none remain."""
+"""Power failure at any change to the data directory. Unsynced data remain in part or are lost."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.crashpoints.test_kill_points import EVERY, POINTS
     [("power loss", EVERY), ("power loss, names first", EVERY), ("power loss, by luck", 12 * EVERY)],
     ids=["nothing unsynced", "names first", "luck"],
 )
-async def test_power_failure_at_any_point_keeps_acknowledged_data_whole(
+async def test_power_failure_at_any_point_keeps_confirmed_data_complete(
     mode: str, every: int, tmp_path: Path
 ) -> None:
-    """docs/spec/lifecycle.md §3: acknowledged changes are on stable storage"""
+    """docs/spec/lifecycle.md §3: confirmed changes are on stable storage."""
     script = await record(tmp_path)
     swept = await sweep(script, mode, tmp_path, every=every)
     assert not swept.faults, swept.faults

@@ -1,4 +1,7 @@
-"""Each changing system call fails once. The answer must report the failure, and the server must continue."""
+"""Failures of system calls.
+
+Each changing call fails once. The answer must report it, and the server must continue.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,16 @@ from tests.crashpoints.sweep import record
 from tests.crashpoints.verdict import Verdict
 from tests.repeats import repeats
 
-#: Number of calls between two failures of one run. It exceeds the calls of a repeated change, and those of
-#: the transaction in which a start creates the tables of coordination.db again.
+#: Number of calls between two failures in one run. It is higher than the number of calls of a repeated
+#: change, and of the transaction in which a start creates the tables of coordination.db again.
 APART = 90
-#: One run in this number belongs to the gate. All runs together let every call fail.
+#: The gate makes one of this many runs. All runs together let every call fail.
 STRIDE = repeats("REFUSALS_EVERY", 15)
 CALLS = 10_000
 
 
 async def refuse(folder: Path, first: int, code: int) -> Script:
-    """Run the script with every `APART`th call failing."""
+    """Run the script. Every `APART`th call fails."""
     data = folder / "data"
     data.mkdir(parents=True)
     with recording(data, dict.fromkeys(range(first, CALLS, APART), code)) as recorder:
@@ -37,7 +40,7 @@ async def refuse(folder: Path, first: int, code: int) -> Script:
 
 @pytest.mark.slow
 @pytest.mark.deadline(300)
-async def test_any_failed_call_is_reported_and_undone_or_completed(tmp_path: Path) -> None:
+async def test_failed_call_is_reported_and_undone_or_completed(tmp_path: Path) -> None:
     """behaviours 1, 63, 139, 193"""
     whole = await record(tmp_path)
     failed = refused = 0

@@ -1,4 +1,4 @@
-"""The crash sweep reveals each of these simulated bugs."""
+"""Simulated bugs, each of which the crash sweep must find."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ pytestmark = pytest.mark.deadline(300)
 
 
 def leave_files_behind(patch: Patch) -> None:
-    """Skip the cleanup at the start of a server."""
+    """Skip the cleanup at a server start."""
     patch.setattr(NoteFiles, "recover", lambda *_: 0)
 
 
-#: Crash mode and expected failure message for each bug. The gate tries the first bug only.
+#: Crash mode and expected failure message for each bug. The gate tries only the first bug.
 FOUND = {
     "drop_fsync_of_notes": ("power loss", "note alpha"),
     "lose_a_rename": ("power loss", ""),
@@ -31,7 +31,9 @@ FOUND = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", first_of([*FOUND], 1))
-async def test_sweep_finds_seeded_bug(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_crash_sweep_finds_a_simulated_bug(
+    bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """docs/spec/lifecycle.md §1 and §3, behaviour 193"""
     mode, words = FOUND[bug]
     {**BUGS, "leave_files_behind": leave_files_behind}[bug](monkeypatch)

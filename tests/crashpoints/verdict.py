@@ -1,4 +1,4 @@
-"""The required state of a server that was started on the disk after a crash."""
+"""Required state of a server that is started on the disk after a crash."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.crashpoints.script import PATIENCE, WORD, Script, State, Step, Told, 
 from tests.servers import Lithos, serving
 
 DATABASES = ("coordination", "edges", "stats", "manifest", "history")
-#: All files that may remain after a stop, in addition to notes and indexes.
+#: Files that may remain after a stop, in addition to notes and indexes.
 PRIVATE = {".lithos/lock", ".lithos/migrations/registry.json", *(f".lithos/{name}.db" for name in DATABASES)}
 _AFTER_POWER_LOSS = r"\.lithos/(manifest\.db\.corrupt-.*|\w+\.db-journal)"
 
 
 @define(eq=False)
 class Verdict:
-    """The promises that must hold at one point in the record of a script."""
+    """Promises that must hold at one point in the record of a script."""
 
     script: Script
     point: int
@@ -39,9 +39,9 @@ class Verdict:
     may_lose_manifest: bool = False
 
     async def check(self, data: Path) -> None:
-        """Start a server twice and check its state. Raises `AssertionError` with the difference."""
+        """Start a server twice and check its state. Raise `AssertionError` with the difference."""
         with unsynced(), pytest.MonkeyPatch.context() as patch:
-            # Inspecting the types of tools takes a third of a start, and the types never change.
+            # Reading the types of tools takes a third of the start time, and the types never change.
             patch.setattr(arguments, "get_type_hints", functools.cache(typing.get_type_hints))
             async with serving(data, server={"max_answer_chars": 0}) as lithos:
                 lanes, events = await observe(lithos), read_events(lithos)
@@ -78,7 +78,7 @@ class Verdict:
         assert known <= {event.seq for event in told}, f"{lane}: acknowledged events are gone: {told}"
         types = tuple(event.type for event in told)
         allowed = {_told(steps[:n]) for n in matching}
-        if self.may_lose_manifest:  # without a manifest, unreported changes are unknown
+        if self.may_lose_manifest:  # without a manifest, changes that were not reported are unknown
             for n in matching:
                 choices = [
                     ((), step.told) if step.is_outside or number >= acknowledged else (step.told,)
@@ -93,7 +93,7 @@ class Verdict:
         assert sorted(found) == notes, f"the index has {found}, the folder {notes}"
 
     async def _check_history(self, lithos: Lithos, lanes: Mapping[str, State]) -> list[str]:
-        """Check that each change has one version, in order and with its bytes, and return all versions."""
+        """Check that each change has one version, in order and with its bytes. Return all versions."""
         with trio.fail_after(PATIENCE):
             await lithos.server.get(CatchingUp).done.wait()
         store = lithos.server.get(Writer)._recorder.store
@@ -131,7 +131,7 @@ class Verdict:
         if self.may_lose_manifest:
             # SQLite ignores a journal that was never synced.
             left = {file for file in left if not re.fullmatch(_AFTER_POWER_LOSS, file)}
-        assert left <= {"knowledge/4913~"}, f"left behind: {left}"  # a file of another program
+        assert left <= {"knowledge/4913~"}, f"left behind: {left}"  # this file belongs to another program
         assert notes <= files
 
     async def _check_fence(self, lithos: Lithos) -> None:

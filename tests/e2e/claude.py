@@ -1,6 +1,6 @@
-"""Stub of the program `claude`: starts the server from `~/.claude.json` and calls it.
+"""Stub of the program `claude`. It starts the server from `~/.claude.json` and calls it.
 
-The stub follows the prompt in README.md: it searches, names the notes found, and writes one note.
+The stub follows the prompt in README.md: it searches, names the notes it found, and writes one note.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ AGENT = "claude-code"
 
 
 async def answer(question: str) -> None:
-    """Search for the question, print the titles of the notes found, and write a note."""
+    """Search for the question, print the titles of found notes, and write a note."""
     entry = json.loads((Path.home() / ".claude.json").read_text())["mcpServers"]["lithos"]
     parameters = StdioServerParameters(command=entry["command"], args=entry["args"])
     async with Client(stdio_client(parameters)) as lithos:

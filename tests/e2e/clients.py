@@ -1,4 +1,4 @@
-"""Clients of a running server: the official SDK on every transport, and a light client for heavy load."""
+"""Clients of a running server: the official SDK with every transport, and a light client for heavy load."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.e2e.process import LITHOS
 async def connected(
     transport: str, *, url: str = "", data: Path | None = None, token: str | None = None
 ) -> AsyncIterator[Client]:
-    """Yield an SDK client, with a token if given. `stdio` starts a separate server on `data`."""
+    """Yield an SDK client, which uses the token if given. With `stdio`, a separate server runs on `data`."""
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     if transport == "mcp":
         async with (
@@ -46,7 +46,7 @@ async def connected(
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Return the structured answer of a tool."""
+    """Call a tool and return its structured answer."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result
     assert result.structured_content is not None
@@ -59,7 +59,7 @@ class Gone(Exception):
 
 
 class WireClient:
-    """A light client that calls tools over `/mcp` on one kept-alive connection."""
+    """A light client that calls tools through `/mcp` on one kept-alive connection."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
@@ -78,7 +78,7 @@ class WireClient:
             stream.socket.close()
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Return the structured answer. Raise `Gone` if the server died first."""
+        """Call a tool and return its structured answer. Raise `Gone` if the server dies first."""
         params = {"name": tool, "arguments": arguments}
         status, body = await self.post({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
         if status == 503:
@@ -89,9 +89,9 @@ class WireClient:
         return dict(result["structuredContent"])
 
     async def settled_stats(self, within: float = 60.0) -> dict[str, Any]:
-        """Wait until the full-text index matches the notes, then return the answer of `lithos_stats`.
+        """Wait until the full-text index matches the notes. Then return the answer of `lithos_stats`.
 
-        The index can lag after a start and after an external edit.
+        The index may be incomplete after a start or after an external edit.
         """
         with trio.move_on_after(within):
             while (stats := await self.call("lithos_stats"))["index_drift_detected"]:

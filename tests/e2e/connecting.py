@@ -1,4 +1,4 @@
-"""Shared parts of the `lithos connect --write` tests: home folders, sample files, client parsers."""
+"""Shared helpers of the `lithos connect --write` tests: home folders, sample files and client parsers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attrs import frozen
 from lithos.app.main import main
 
 SAMPLES = Path(__file__).parents[1] / "data" / "connect"
-#: Client files, relative to the home or the project folder, and the keys above their server entries.
+#: Client files with their server keys. Paths are relative to the home folder or the project folder.
 FILES: Mapping[tuple[str, str], str] = {
     ("claude-code", "user"): ".claude.json",
     ("claude-code", "project"): ".mcp.json",
@@ -46,7 +46,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
-#: Converter from JSON5 to JSON for the sample. It replaces the parser under test, which may be wrong.
+#: Converter from JSON5 to JSON for the sample. It is independent of the tested parser, which may be wrong.
 _JSON5 = (
     (r"(?<!:)//[^\n]*", ""), (r"\\\n", ""), (r"\\'", "\u2019"), (r"'([^']*)'", r'"\1"'),
     (r"([{,]\s*)([A-Za-z]\w*)\s*:", r'\1"\2":'), (r"\+Infinity", "Infinity"), (r"0xFF", "255"),
@@ -55,10 +55,10 @@ _JSON5 = (
 
 
 def read_as_client(client: str, data: bytes) -> Any:
-    """Parse the file like the client, with another parser than the tested editor uses."""
+    """Parse the file like the client. The parser is independent of the parser in the tested editor."""
     text = data.decode("utf-8-sig")
     if client == "codex":
-        return tomllib.loads(text, parse_float=str)  # keep NaN as text, because NaN differs from itself
+        return tomllib.loads(text, parse_float=str)  # NaN stays text, because NaN does not equal itself
     if client == "openclaw":
         for pattern, replacement in _JSON5:
             text = re.sub(pattern, replacement, text)
@@ -81,7 +81,7 @@ def servers_of(client: str, data: bytes) -> dict[str, Any]:
 
 
 def rest_of(client: str, data: bytes) -> Any:
-    """Return the file as the client parses it, without the entry `lithos` and without empty objects."""
+    """Return the file as the client parses it. The entry `lithos` and empty objects are left out."""
 
     def without(tree: Any) -> Any:
         if not isinstance(tree, dict):
@@ -110,7 +110,7 @@ def is_plain(data: bytes) -> bool:
 
 @frozen
 class Person:
-    """A person's home and project folders, and the commands that the person types."""
+    """Home folder and project folder of a person, and the commands that the person types."""
 
     home: Path
     project: Path
@@ -120,7 +120,7 @@ class Person:
         return (self.home if scope == "user" else self.project) / FILES[client, scope]
 
     def put_sample(self, client: str, scope: str = "user") -> tuple[bytes, Path]:
-        """Write the comment-free sample of the client's file. Return its bytes and its path."""
+        """Write the client's sample file, which has no comments. Return its bytes and its path."""
         sample = sample_of(client, scope)
         if client != "codex" and not is_plain(sample):
             tree = read_as_client(client, sample)
@@ -134,7 +134,7 @@ class Person:
         return path
 
     def connect(self, *typed: str, code: int = 0) -> dict[str, Any]:
-        """Run `connect --json`. Return the output, or stderr under `error`."""
+        """Run `connect --json`. Return the output, or stderr under the key `error`."""
         self.capsys.readouterr()
         got = main(["connect", *typed, "--data-dir", str(self.home / "notes"), "--json"])
         printed = self.capsys.readouterr()
@@ -145,13 +145,13 @@ class Person:
         return document
 
     def files(self) -> list[str]:
-        """Return the paths of all files in the home and the project."""
+        """Return the paths of all files in the home folder and the project folder."""
         every = [*self.home.rglob("*"), *self.project.rglob("*")]
         return sorted(map(str, every))
 
 
 def make_person(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Person:
-    """Return a person with an empty home that hides the real home folder."""
+    """Return a person with an empty home folder, which hides the real home folder."""
     home, project = folder / "home", folder / "project"
     home.mkdir()
     project.mkdir()

@@ -28,7 +28,7 @@ class Sse:
     response: http.client.HTTPResponse
 
     def frame(self) -> dict[str, str]:
-        """Return the next frame, or an empty dict at the end of the stream. Comments are skipped."""
+        """Return the next frame. Return an empty dict at the end of the stream. Comments are skipped."""
         fields: dict[str, str] = {}
         while line := self.response.readline():
             text = line.decode().rstrip("\n")
@@ -78,7 +78,7 @@ def write_notes(server: Lithos, titles: list[str]) -> None:
 
 
 def gauge(server: Lithos, name: str) -> float:
-    """Return one unlabelled value from `/metrics`."""
+    """Return one value without labels from `/metrics`."""
     text = server.ask("GET", "/metrics")[1]
     (value,) = [line.split()[1] for line in text.splitlines() if line.startswith(f"{name} ")]
     return float(value)
@@ -101,7 +101,7 @@ class Command:
         return json.loads(read_line(self.process, BOUND))
 
     def end(self, code: int) -> list[Any]:
-        """Wait for the end with this exit code. Return the remaining output."""
+        """Wait until the command ends with this exit code. Return the remaining output."""
         output, errors = self.process.communicate(timeout=BOUND)
         assert self.process.returncode == code, errors
         return [json.loads(line) for line in output.splitlines()]
@@ -109,7 +109,7 @@ class Command:
 
 @contextmanager
 def command(data: Path, *arguments: str) -> Iterator[Command]:
-    """Run a `lithos` command on `data`. It is killed at the end of the block if it still runs."""
+    """Run a `lithos` command on `data`. If the command still runs at the end of the block, it is killed."""
     process = subprocess.Popen(
         [*LITHOS, "-d", str(data), *arguments],
         stdin=subprocess.DEVNULL,
@@ -136,5 +136,5 @@ async def receive(socket: WebSocketConnection) -> Any:
 
 
 def ws_url(server: Lithos, query: str) -> str:
-    """Return the WebSocket address for events of created notes."""
+    """Return the WebSocket address for events about created notes."""
     return f"{server.url.replace('http', 'ws')}/events/ws?types=note.created&{query}"

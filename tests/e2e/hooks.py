@@ -1,4 +1,4 @@
-"""`lithos brief` and `checkpoint`, run in the test's process or started like a client's hook."""
+"""`lithos brief` and `lithos checkpoint`, which run in the test process or as a client's hook."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SILENT = Printed(0, "", "")
 
 @frozen
 class Typist:
-    """Runs commands in this process, where a hook has no time limit and errors are raised."""
+    """Commands in this process. Hooks have no time limit here, and their errors are raised."""
 
     monkeypatch: pytest.MonkeyPatch
     capture: pytest.CaptureFixture[str]
@@ -65,7 +65,7 @@ class Typist:
 
 
 def make_typist(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Typist:
-    """Fixture function: use it as `typist = pytest.fixture(make_typist)`."""
+    """Return a typist. Use this function as a fixture: `typist = pytest.fixture(make_typist)`."""
     return Typist(monkeypatch, capfd)
 
 
@@ -86,7 +86,7 @@ def _stdin(told: str | bytes, patch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def patient(seconds: float) -> list[str]:
-    """Return a program whose hooks have more time, because a busy machine exceeds the real limit."""
+    """Return a program that gives its hooks more time, because a busy machine exceeds the real limit."""
     program = (
         f"import sys; from lithos.server.command import hook_failsafe; hook_failsafe.DEADLINE = {seconds}"
     )
@@ -94,7 +94,7 @@ def patient(seconds: float) -> list[str]:
 
 
 def started(data: Path, *arguments: str, told: bytes = b"", program: Sequence[str] = LITHOS) -> Printed:
-    """Run a command in its own process with the hook's real time limit. A hang is a failure."""
+    """Run a command in a separate process with the real time limit of a hook. Fail if the command hangs."""
     done = subprocess.run(
         [*program, "-d", str(data), *arguments],
         input=told, capture_output=True, cwd=data.parent, check=False, timeout=START_BOUND,

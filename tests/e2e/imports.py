@@ -1,4 +1,4 @@
-"""`lithos import` as a separate process, and its report."""
+"""`lithos import` as a separate process, and the report that it prints."""
 
 from __future__ import annotations
 

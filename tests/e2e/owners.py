@@ -1,4 +1,7 @@
-"""A data directory that looks owned: its lock is held and names an address, where any program may listen."""
+"""Data directory that seems to be in use.
+
+Its lock is held and names an address where any program may listen.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Examples in Markdown pages: runnable blocks and their expected output.
+"""Examples in Markdown pages: blocks that can run, and their expected output.
 
 A comment before a fenced block says how the block is used. `<!-- install -->` creates `.venv` in the person's
-folder. `<!-- serve -->` runs in a first shell and continues there. `<!-- run -->` runs in a second shell.
-`<!-- prints -->` has lines that the stdout of the previous block must contain in this order, with other lines
-allowed between them; `…` matches any text. `<!-- file NAME -->` before a block of any language writes the
-block to that file.
+folder. `<!-- serve -->` starts in a first shell and keeps running. `<!-- run -->` runs in a second shell.
+`<!-- prints -->` contains lines that the stdout of the previous block must contain in this order. Other lines
+are allowed between them, and `…` matches any text. `<!-- file NAME -->` before a block of any language writes
+the block to that file.
 
-`python -m tests.e2e.pages CHECKOUT [PAGE]` follows a page (README.md by default) in CHECKOUT, with `$HOME`
-next to it, and prints the output that a person would see.
+`python -m tests.e2e.pages CHECKOUT [PAGE]` follows a page (default: README.md) in CHECKOUT, with `$HOME` next
+to it. It prints the output that a person would see.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from attrs import define, evolve, field, frozen
 from tests.e2e.process import STOP_BOUND, clean_environment
 
 ROOT: Final = Path(__file__).parents[2]
-#: The port in the text of the pages.
+#: The port that the pages show.
 PRINTED_PORT: Final = "8765"
 _BLOCK: Final = re.compile(
     r"(?:^<!-- (?P<mark>install|serve|run|prints|file (?P<name>\S+)) -->\n+)?"
@@ -41,7 +41,7 @@ _PORT: Final = re.compile(r"http://127\.0\.0\.1:(\d+)/mcp")
 
 @frozen
 class Block:
-    """One fenced block. `mark` is the instruction in the comment before it."""
+    """One fenced block. `mark` is the instruction in the comment before the block."""
 
     mark: Literal["install", "serve", "run", "prints", "file", ""]
     name: str
@@ -52,7 +52,7 @@ class Block:
 
 @frozen
 class Step:
-    """One executed block: its stdout and its duration in seconds."""
+    """One executed block, with its stdout and its duration in seconds."""
 
     block: Block
     printed: str
@@ -74,29 +74,32 @@ def read_blocks(page: str) -> list[Block]:
 
 
 def first_steps(blocks: Sequence[Block]) -> list[Block]:
-    """Return the README.md blocks that other pages build on: all up to the first in the second shell."""
+    """Return the README.md blocks that other pages need: all blocks up to the first in the second shell."""
     marks = [block.mark for block in blocks]
     return list(blocks[: marks.index("run") + 1])
 
 
 @define
 class Person:
-    """A person who types the commands of a page in `folder`, without Lithos on the path.
+    """A person who types the commands of a page in `folder`. Lithos is not on the path.
 
-    `port` replaces the port in the pages. With 0, the system chooses a port when a server starts.
+    `port` replaces the port in the pages. If `port` is 0, the system chooses a port when a server starts.
     """
 
     folder: Path
     environment: dict[str, str]
     port: str = "0"
-    #: Environment behind the linked `.venv`, which has all packages. With None, the page's install commands
+    #: Environment with all packages, to which `.venv` links. If it is None, the install commands of the page
     #: run.
     venv: Path | None = Path(sys.prefix)
     _server: subprocess.Popen[str] | None = field(default=None, init=False)
 
     @classmethod
     def at(cls, folder: Path, home: Path, programs: Path | None = None) -> Person:
-        """Return a person with an empty `home`. `programs` has stubs for programs that a page mentions."""
+        """Return a person with an empty `home`.
+
+        `programs` contains stubs of the programs that a page mentions.
+        """
         home.mkdir()
         own = str(Path(sys.executable).parent)
         path = [each for each in os.environ["PATH"].split(os.pathsep) if each != own]
@@ -108,7 +111,7 @@ class Person:
         return cls(folder, environment)
 
     def follow(self, blocks: Sequence[Block], within: float) -> list[Step]:
-        """Execute the blocks in order. Raise `AssertionError` with the output if a block fails."""
+        """Execute the blocks in order. If a block fails, raise `AssertionError` with its output."""
         done: list[Step] = []
         for number, block in enumerate(blocks):
             if block.mark == "install":
@@ -122,7 +125,7 @@ class Person:
         return done
 
     def stop(self) -> None:
-        """Press Ctrl-C in the first shell, which stops the server cleanly."""
+        """Press Ctrl-C in the first shell, so that the server stops without an error."""
         if self._server is None:
             return
         os.killpg(self._server.pid, signal.SIGINT)
@@ -171,7 +174,7 @@ class Person:
 
 @contextmanager
 def following(person: Person) -> Iterator[Person]:
-    """Yield a person for the block. Their server is stopped afterwards."""
+    """Yield a person for the block. Afterwards, stop the person's server."""
     try:
         yield person
     finally:
@@ -183,7 +186,7 @@ def run_blocks(
 ) -> list[Step]:
     """Run the marked blocks in one shell in the directory `folder`.
 
-    The shell ends at the first failed command and raises `AssertionError` with its output.
+    If a command fails, the shell ends. `AssertionError` with its output is then raised.
     """
     script, run = ["set -eu"], []
     for block in blocks:
@@ -213,7 +216,10 @@ def run_blocks(
 
 
 def find_unprinted(expected: str, printed: str) -> str | None:
-    """Return the first line of `expected` that is missing from `printed`, or None. The order counts."""
+    """Return the first line of `expected` that is missing from `printed`, or None.
+
+    The order of lines counts.
+    """
     lines = iter(printed.splitlines())
     for wanted in expected.splitlines():
         pattern = ".*".join(map(re.escape, wanted.strip().split("…")))
@@ -231,7 +237,7 @@ def find_difference(page: Path, blocks: Sequence[Block], steps: Sequence[Step]) 
 
 
 def put_claude(folder: Path) -> Path:
-    """Return a folder with a stub program `claude` (`tests/e2e/claude.py`)."""
+    """Return a folder that contains a stub program `claude` (`tests/e2e/claude.py`)."""
     folder.mkdir()
     program = folder / "claude"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/tests/e2e/claude.py" "$@"\n')
@@ -240,7 +246,7 @@ def put_claude(folder: Path) -> Path:
 
 
 def shown_outputs(blocks: Sequence[Block], steps: Sequence[Step]) -> list[tuple[Block, str]]:
-    """Return each block of expected output with the real output of the block before it."""
+    """Return each block of expected output, with the real output of the block before it."""
     printed = {step.block: step.printed for step in steps}
     last, shown = "", []
     for block in blocks:
@@ -251,7 +257,7 @@ def shown_outputs(blocks: Sequence[Block], steps: Sequence[Step]) -> list[tuple[
 
 
 def transcript(steps: Sequence[Step]) -> str:
-    """Return the typed commands with their output, and the duration of each block in seconds."""
+    """Return the typed commands with their output, and the seconds that each block took."""
     parts = [f"--- {step.block.mark}: {step.seconds:.1f} s" for step in steps]
     typed = ["".join(f"$ {line}\n" for line in step.block.text.splitlines()) for step in steps]
     return "\n".join(

@@ -1,4 +1,4 @@
-"""Real `lithos` processes. Every wait has a limit, and processes are ended by pid."""
+"""Real `lithos` processes. Every wait has a time limit, and processes are ended by their pid."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from typing import Any
 from attrs import define, field
 
 LITHOS = (sys.executable, "-m", "lithos")
-#: Maximum start duration in seconds, a generous test timeout because many tests start programs at once.
+#: Maximum start time in seconds. This test timeout is generous, because many tests start programs at the same
+#: time.
 START_BOUND = 120.0
-#: Maximum stop duration in seconds. A stop takes 4 s at most on an idle machine, unless the server hangs.
+#: Maximum stop time in seconds. On an idle machine, a stop takes at most 4 s unless the server hangs.
 STOP_BOUND = 60.0
 WHOLE_AND_STATIC = {
     "LITHOS_SEARCH__TIER": "static", "LITHOS_SERVER__MAX_ANSWER_CHARS": "0", "LITHOS_SERVER__ANSWERS": "full",
@@ -28,10 +29,10 @@ WHOLE_AND_STATIC = {
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return this environment without Lithos settings, except for static embeddings.
+    """Return this environment without Lithos settings, but with static embeddings.
 
-    Answers are complete and uncut, because most tests compare whole answers.
-    `tests/server/tools/test_affordable.py` tests the limit.
+    Answers are complete, because most tests compare whole answers. `tests/server/tools/test_affordable.py`
+    tests the size limit.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LITHOS_", "OTEL_"))}
     return kept | WHOLE_AND_STATIC | dict(extra or {})
@@ -68,7 +69,10 @@ class Lithos:
         return host, int(port)
 
     def ask(self, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, str]:
-        """Return status and text of one request on a new connection. Header names have `_` for `-`."""
+        """Send one request on a new connection.
+
+        Return status and text. In header names, `_` stands for `-`.
+        """
         connection = http.client.HTTPConnection(*self.address, timeout=START_BOUND)
         given = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
         given |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -88,7 +92,7 @@ class Lithos:
         return self.stderr.read_text(errors="replace")
 
     def stop(self, number: int = signal.SIGTERM, within: float = STOP_BOUND) -> int:
-        """Send the signal and return the exit code.
+        """Send the signal, wait for the end, and return the exit code.
 
         Raise `subprocess.TimeoutExpired` after `within` seconds.
         """
@@ -104,7 +108,7 @@ class Lithos:
         self.process.wait(STOP_BOUND)
 
     def close(self) -> None:
-        """Kill the process if it still runs."""
+        """Kill the process if it is still running."""
         if self.process.poll() is None:
             self.kill()
         assert self.process.stdout is not None
@@ -112,7 +116,7 @@ class Lithos:
 
 
 def until(holds: Callable[[], object], told: Callable[[], object] = str) -> None:
-    """Repeat the check until it holds. `told` describes the last state for the error message."""
+    """Repeat the check until it succeeds. `told` describes the last state for the error message."""
     end = time.monotonic() + START_BOUND
     while not holds():
         assert time.monotonic() < end, told()
@@ -120,9 +124,9 @@ def until(holds: Callable[[], object], told: Callable[[], object] = str) -> None
 
 
 def wait_until_well(server: Lithos) -> None:
-    """Wait until `/health` reports no degraded component.
+    """Wait until `/health` reports no component as degraded.
 
-    A server answers before all its indexes are built.
+    A server answers requests before all its indexes are built.
     """
     until(lambda: json.loads(server.ask("GET", "/health")[1])["status"] == "ok", server.health)
 
@@ -130,7 +134,7 @@ def wait_until_well(server: Lithos) -> None:
 def start_lithos(
     data: Path, *arguments: str, env: Mapping[str, str] | None = None, stderr: Path | None = None
 ) -> Lithos:
-    """Start `lithos serve -t http` on a free port and wait for its address."""
+    """Start `lithos serve -t http` on a free port, and wait until it prints its address."""
     errors = stderr or data.with_name(f"{data.name}.stderr")
     with errors.open("ab") as sink:
         process = subprocess.Popen(
@@ -163,7 +167,7 @@ def kill_while_starting(data: Path) -> None:
 
 
 def read_line(process: subprocess.Popen[bytes], within: float) -> bytes:
-    """Return the first line of stdout, or everything printed before the process ended."""
+    """Return the first line of stdout. If the process ends before that, return all its output."""
     assert process.stdout is not None
     received, until = b"", time.monotonic() + within
     while not received.endswith(b"\n"):
@@ -180,7 +184,7 @@ def read_line(process: subprocess.Popen[bytes], within: float) -> bytes:
 def running_lithos(
     data: Path, *arguments: str, env: Mapping[str, str] | None = None, stderr: Path | None = None
 ) -> Iterator[Lithos]:
-    """Run a server for the block. If it still runs afterwards, it is stopped and must exit with 0."""
+    """Run a server during the block. If it is still running afterwards, stop it. It must exit with 0."""
     server = start_lithos(data, *arguments, env=env, stderr=stderr)
     try:
         yield server

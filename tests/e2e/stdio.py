@@ -1,4 +1,4 @@
-"""`lithos serve` on stdio, driven by raw messages."""
+"""`lithos serve` with stdio, which a test controls with raw messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 
 
 class StdioServer:
-    """A stdio server that the test drives with raw messages."""
+    """Stdio server that a test controls with raw messages."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -42,7 +42,7 @@ class StdioServer:
         self.send("notifications/initialized")
 
     def answer(self) -> dict[str, Any]:
-        """Return the next answer and skip notifications. Stdout may contain only protocol messages."""
+        """Return the next answer. Notifications are skipped. Stdout may contain only protocol messages."""
         while "method" in (message := self.message()):
             pass
         return message
@@ -67,7 +67,7 @@ class StdioServer:
         self.process.stdin.close()
 
     def rest(self) -> bytes:
-        """Return the rest of stdout until the end. The exit code must be 0."""
+        """Return the rest of stdout. The process must exit with code 0."""
         assert self.process.stdout is not None
         rest = self._received + self.process.stdout.read()
         assert self.process.wait(STOP_BOUND) == 0
@@ -76,7 +76,7 @@ class StdioServer:
 
 @contextmanager
 def stdio_server(data: Path, stderr: int, **env: str) -> Iterator[StdioServer]:
-    """Run a server on `data` for the block, and kill it afterwards if it still runs."""
+    """Run a server on `data` during the block. Kill it afterwards if it is still running."""
     with stdio_program([*LITHOS, "-d", data, "serve"], clean_environment(env), stderr=stderr) as server:
         yield server
 
@@ -89,7 +89,7 @@ def stdio_program(
     stderr: int = subprocess.DEVNULL,
     cwd: Path | None = None,
 ) -> Iterator[StdioServer]:
-    """Run any program that starts a stdio server, and kill it after the block if it still runs."""
+    """Run a program that starts a stdio server. Kill it after the block if it is still running."""
     with subprocess.Popen(
         list(map(str, words)),
         stdin=subprocess.PIPE,

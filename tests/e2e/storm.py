@@ -1,4 +1,4 @@
-"""A storm of writers that record acknowledgements, and the state that must survive a crash."""
+"""Many writers that record confirmations, and the state that must survive a crash."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ FOLDER = "storm"
 
 @define(eq=False)
 class Promise:
-    """State of one note: the acknowledged version (0 for none), and the version in progress at the crash."""
+    """State of one note: the confirmed version (0 for none), and the version being written at the crash."""
 
     agent: int
     number: int
     id: str | None = None
     version: int = 0
     is_deleted: bool = False
-    #: Request without an answer when the server died: a version, or "deleted".
+    #: Request that had no answer when the server died. It is a version, or "deleted".
     pending: int | str | None = None
 
     @property
@@ -43,7 +43,7 @@ class Promise:
         return f"Token {self.token(version)}.\n\n{filler}".strip()
 
     def settle(self, folder: Path) -> None:
-        """Compare with the disk after a crash, and adopt the state found there."""
+        """Compare the note with the disk after a crash, and adopt the state on the disk."""
         file = folder / self.path
         found = file.read_text() if file.exists() else None
         allowed: dict[int | str, str | None] = {self.version: self.content(self.version)}
@@ -62,13 +62,13 @@ class Promise:
 
 @define(eq=False)
 class Storm:
-    """All acknowledged states, and the number of acknowledged changes."""
+    """All confirmed states, and the number of confirmed changes."""
 
     seed: int
     writers: int = 16
     promises: list[Promise] = field(factory=list)
     acknowledged: Counter[str] = field(factory=Counter)
-    #: Seconds between the last acknowledgement and the kill.
+    #: Seconds between the last confirmation and the kill.
     lag: float = 0.0
 
     @property
@@ -76,7 +76,7 @@ class Storm:
         return [promise for promise in self.promises if promise.version and not promise.is_deleted]
 
     async def rage(self, server: Lithos, acknowledgements: int) -> None:
-        """Write from many clients, and kill the server after a number of acknowledgements."""
+        """Write from many clients. Kill the server after a number of confirmations."""
         until = self.acknowledged.total() + acknowledgements
         async with trio.open_nursery() as nursery:
             for agent in range(self.writers):
@@ -106,7 +106,7 @@ class Storm:
         if kind == "delete":
             promise.pending = "deleted"
             answer = await client.call("lithos_delete", id=promise.id, agent=f"a{agent}")
-            assert answer.get("success") is True, answer  # may also list the links to the deleted note
+            assert answer.get("success") is True, answer  # the answer may also list links to the note
             promise.is_deleted = True
         else:
             await self._put(client, promise)

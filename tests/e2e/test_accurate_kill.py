@@ -1,4 +1,7 @@
-"""A real server with the real model, killed repeatedly while it embeds. It continues from its last save."""
+"""Real server with the real model.
+
+It is killed repeatedly while it embeds, and continues from its last save.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from tests.servers import put_note
 
 NOTES = 400
 ENVIRONMENT = {"LITHOS_SEARCH__TIER": "auto"}
-#: Shares of embedded notes at which the server is killed. The last share is just before the switch.
+#: Fractions of embedded notes at which the server is killed. The last kill comes just before the switch to
+#: the new model.
 KILLS = (0.1, 0.5, 0.985)
 
 
@@ -23,7 +27,10 @@ def embedding(server: Lithos) -> dict[str, Any]:
 
 
 def wait_for(server: Lithos, share: float, within: float = 60.0) -> dict[str, Any]:
-    """Poll `/health` every 10 ms and return the first answer with this share of chunks."""
+    """Poll `/health` every 10 ms.
+
+    Return the first answer in which this fraction of the chunks is embedded.
+    """
     until = time.monotonic() + within
     while time.monotonic() < until:
         told = embedding(server)
@@ -43,7 +50,7 @@ def saved(data: Path) -> int:
 @pytest.mark.takes(18)
 @pytest.mark.deadline(200)
 @pytest.mark.nightly
-def test_kills_while_embedding_lose_at_most_a_second_of_work(tmp_path: Path) -> None:
+def test_kills_during_embedding_lose_at_most_one_second_of_work(tmp_path: Path) -> None:
     """behaviour 262"""
     data = tmp_path / "data"
     for number in range(NOTES):

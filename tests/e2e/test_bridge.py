@@ -1,4 +1,4 @@
-"""Several stdio servers on one data directory: one owner, bridges to it, and its successor."""
+"""Several stdio servers on one data directory: an owner, bridges to the owner, and a later owner."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lit
 from tests.e2e.stdio import StdioServer, stdio_server
 from tests.e2e.test_changes import META, new_note, notice
 
-#: Libraries that only an owner loads and whose names appear in the memory map.
+#: Libraries that only an owner loads. Their names appear in the memory map.
 HEAVY = ("tantivy", "usearch", "numpy", "tokenizers", "rustworkx", "pydantic_core")
-#: Maximum private memory of a bridge in MiB. An owner needs several times as much.
+#: Maximum private memory of a bridge in MiB. An owner needs several times this amount.
 BRIDGE_MEMORY = 48
 PARENT = """
 import subprocess, sys, time
@@ -51,7 +51,7 @@ def loaded(server: StdioServer) -> set[str]:
 
 
 def own_memory(server: StdioServer) -> float:
-    """Return the memory in MiB that the process shares with no other process."""
+    """Return the memory in MiB that the process does not share with another process."""
     rollup = Path(f"/proc/{server.process.pid}/smaps_rollup").read_text()
     return sum(int(size) for size in re.findall(r"^Private_\w+: +(\d+) kB", rollup, re.MULTILINE)) / 1024
 
@@ -66,7 +66,7 @@ def structured(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_second_stdio_server_bridges_without_loading_an_index(tmp_path: Path, errors: int) -> None:
+def test_second_stdio_server_becomes_a_bridge_and_loads_no_index(tmp_path: Path, errors: int) -> None:
     """behaviour 195"""
     data = tmp_path / "data"
     with house(2, data, errors) as (owner, bridge):
@@ -89,8 +89,8 @@ def test_second_stdio_server_bridges_without_loading_an_index(tmp_path: Path, er
 
 
 @pytest.mark.slow
-def test_bridge_acts_as_the_owners_user_despite_configured_token(tmp_path: Path, errors: int) -> None:
-    """behaviours 195 and 246: the bridge uses the owner's token from the lock (mode 0600)."""
+def test_bridge_acts_as_the_owners_user_despite_a_configured_token(tmp_path: Path, errors: int) -> None:
+    """behaviours 195 and 246: the bridge uses the owner's token, which is in the lock file (mode 0600)."""
     data = tmp_path / "data"
     with running_lithos(data, env={"LITHOS_AUTH_TOKEN": "right-token"}):
         for configured in ({}, {"LITHOS_AUTH_TOKEN": "right-token"}, {"LITHOS_AUTH_TOKEN": "another"}):
@@ -104,7 +104,7 @@ def test_bridge_acts_as_the_owners_user_despite_configured_token(tmp_path: Path,
 
 
 @pytest.mark.slow
-def test_owner_in_another_container_is_named_with_exit_4(tmp_path: Path) -> None:
+def test_owner_in_another_container_is_named_with_exit_code_4(tmp_path: Path) -> None:
     lock = OwnerLock(tmp_path / "data" / ".lithos" / "lock")
     lock.acquire("now")
     with socket.create_server(("127.0.0.1", 0)) as closed:
@@ -119,8 +119,8 @@ def test_owner_in_another_container_is_named_with_exit_4(tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("as_bridge", [False, True])
-def test_stdio_server_ends_when_its_parent_dies(as_bridge: bool, tmp_path: Path) -> None:
-    """behaviour 195: the server ends although its stdin stays open"""
+def test_stdio_server_ends_when_its_parent_process_dies(as_bridge: bool, tmp_path: Path) -> None:
+    """behaviour 195: the server ends although its stdin remains open."""
     data = tmp_path / "data"
     reading, writing = os.pipe()
     ending, alive = os.pipe()
@@ -146,7 +146,7 @@ def test_stdio_server_ends_when_its_parent_dies(as_bridge: bool, tmp_path: Path)
 
 @contextmanager
 def house(count: int, data: Path, errors: int) -> Iterator[list[StdioServer]]:
-    """Start stdio servers and initialise all of them. The first server is the owner."""
+    """Start and initialise stdio servers. The first server is the owner."""
     with ExitStack() as stack:
         servers = []
         for _ in range(count):
@@ -198,8 +198,8 @@ def test_ten_stdio_servers_share_one_owner_and_survive_its_end(tmp_path: Path, e
 
 
 @pytest.mark.slow
-def test_modern_client_gets_changes_through_a_bridge(tmp_path: Path, errors: int) -> None:
-    """behaviour 205: an open stream must not delay the end. One fast attempt suffices on a busy machine."""
+def test_newest_protocol_client_gets_changes_through_a_bridge(tmp_path: Path, errors: int) -> None:
+    """behaviour 205: an open stream must not delay the end. On a busy machine, one fast attempt is enough."""
     assert any(_is_told_and_leaves_at_once(tmp_path / f"data-{number}", errors) for number in range(3))
 
 
@@ -262,8 +262,8 @@ async def _write(client: Client, number: int, results: list[Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.takes(15)
-def test_scopes_apply_over_stdio_and_through_the_bridge(tmp_path: Path, errors: int) -> None:
-    """Behaviour 413: a caller without a token is the owner's user, but not a person or Lithos itself."""
+def test_agent_scopes_apply_over_stdio_and_through_the_bridge(tmp_path: Path, errors: int) -> None:
+    """Behaviour 413: a caller without a token is the owner's user. It is not a person or Lithos itself."""
     data = tmp_path / "data"
     (data / "knowledge" / "locked").mkdir(parents=True)
     (data / "knowledge" / "locked" / "l.md").write_text("Locked.\n")

@@ -1,4 +1,4 @@
-"""`lithos brief` and its hook, which stays silent and quick after any error (behaviour 244)."""
+"""`lithos brief` and its hook. The hook is silent and quick after every error (behaviour 244)."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def briefing(text: str = "# Briefing", **more: Any) -> dict[str, Any]:
 
 @define
 class Stub:
-    """A server that owns a data directory and offers one tool."""
+    """A fake server that owns a data directory and offers one tool."""
 
     data: Path
     typist: Typist
     answer: Any = field(factory=briefing)
-    #: Bytes to send unchanged in place of the answer.
+    #: If set, these bytes are sent unchanged instead of the answer.
     raw: bytes | None = None
     status: int = 200
     pause: threading.Event | None = None
-    #: Report no changes for any request with a cursor.
+    #: If true, every request with a cursor gets the answer that nothing has changed.
     tells_once: bool = False
     calls: list[dict[str, Any]] = field(factory=list)
     tokens: list[str | None] = field(factory=list)
@@ -76,10 +76,10 @@ def serve(stub: Stub) -> ThreadingHTTPServer:
                 self.end_headers()
                 self.wfile.write(body)
             except OSError:
-                self.close_connection = True  # the hook ended before the answer
+                self.close_connection = True  # the hook ended before it got the answer
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Log nothing, because no process reads the pipe."""
+            """Log nothing, because no process reads the log pipe."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -106,8 +106,8 @@ def start_hook(data: Path, *arguments: str) -> Printed:
     return started(data, "brief", "--hook", *arguments)
 
 
-def test_hook_prints_new_content_once_per_session(stub: Stub) -> None:
-    """Behaviour 244: the next request sends the cursor of its session."""
+def test_hook_prints_new_content_only_once_per_session(stub: Stub) -> None:
+    """Behaviour 244: the next request sends the cursor of the session."""
     for session, since in (("a", None), ("a", "7"), ("b", None), ("a", "7")):
         done = stub.brief("--hook", "--session", session, "--agent", "claude@host")
         assert done == Printed(0, "# Briefing\n", "")
@@ -134,8 +134,8 @@ def test_compact_briefing_prints_its_sources_after_the_text(stub: Stub) -> None:
     assert stub.brief("--hook", "--session", "s", "mill") == Printed(0, printed, "")
 
 
-def test_hook_asks_about_its_own_project(stub: Stub, tmp_path: Path) -> None:
-    """Behaviour 244: the query contains the repository name and the path inside it."""
+def test_hook_query_names_its_own_project(stub: Stub, tmp_path: Path) -> None:
+    """Behaviour 244: the query contains the repository name and the path in the repository."""
     below = tmp_path / "my-repository" / "src" / "deep"
     below.mkdir(parents=True)
     (tmp_path / "my-repository" / ".git").mkdir()
@@ -175,7 +175,7 @@ def test_hook_is_silent_when_the_answer_is_invalid(stub: Stub) -> None:
     """Behaviour 244: a hook prints at most 800 tokens."""
     answers: list[Any] = [
         briefing("x " * 2_000, tokens=1_000),
-        briefing("x " * 2_000, tokens=800),  # claims 800 tokens, but 4,000 bytes are at least 1,000
+        briefing("x " * 2_000, tokens=800),  # claims 800 tokens, but 4,000 bytes are at least 1,000 tokens
         briefing("short", tokens=801),
         briefing() | {"text": None},
         briefing(tokens="many"),
@@ -209,9 +209,9 @@ def test_hook_is_silent_after_an_unexpected_server_answer(stub: Stub) -> None:
 
 @pytest.mark.slow
 def test_hook_waits_neither_for_a_slow_server_nor_another_hook(stub: Stub) -> None:
-    """Behaviour 244: while the first hook is stuck, a second hook prints nothing instead of the same text.
+    """Behaviour 244: while the first hook hangs, a second hook prints nothing. It does not repeat the text.
 
-    A hook that waited would print the answer, which arrives late.
+    A hook that waited would print the late answer.
     """
     assert DEADLINE < BOUND
     stub.pause = threading.Event()
@@ -233,7 +233,7 @@ def test_hook_waits_neither_for_a_slow_server_nor_another_hook(stub: Stub) -> No
 
 
 @pytest.mark.slow
-def test_concurrent_hooks_of_one_session_print_once(stub: Stub) -> None:
+def test_concurrent_hooks_of_one_session_print_only_once(stub: Stub) -> None:
     """Behaviour 244."""
     stub.tells_once = True
     done: list[Printed] = []
@@ -246,7 +246,7 @@ def test_concurrent_hooks_of_one_session_print_once(stub: Stub) -> None:
     for hook in hooks:
         hook.join(START_BOUND)
     assert [each.code for each in done] == [0] * 6
-    # At most one hook prints. On a busy machine, all of the hooks may run out of time.
+    # At most one hook prints text. On a busy machine, all hooks may exceed their time limit.
     assert sum(each.out == "# Briefing\n" for each in done) <= 1
     assert {each.out for each in done} <= {"# Briefing\n", ""}
     assert started(stub.data, "brief", "x", "--session", "a").code == 0
@@ -254,18 +254,21 @@ def test_concurrent_hooks_of_one_session_print_once(stub: Stub) -> None:
 
 
 @pytest.mark.slow
-def test_hook_does_not_wait_for_a_silent_socket(tmp_path: Path) -> None:
-    """Behaviour 244: the first connection is accepted but not answered. The others are not accepted."""
+def test_hook_does_not_wait_for_a_server_that_never_answers(tmp_path: Path) -> None:
+    """Behaviour 244: the first connection is accepted but not answered.
+
+    Later connections are not accepted.
+    """
     data = tmp_path / "data"
     listener = socket.create_server(("127.0.0.1", 0), backlog=1)
     with listener, owning(data, f"http://127.0.0.1:{listener.getsockname()[1]}"):
-        for _ in range(3):  # the last attempt meets a full queue
+        for _ in range(3):  # at the last attempt, the connection queue is full
             assert start_hook(data) == SILENT
 
 
 @pytest.mark.slow
-def test_hook_does_not_wait_for_a_trickling_server(tmp_path: Path) -> None:
-    """Behaviour 244: each byte arrives in time, but the answer never ends."""
+def test_hook_does_not_wait_for_an_endless_slow_answer(tmp_path: Path) -> None:
+    """Behaviour 244: each byte arrives in time, but the answer does not end."""
     data = tmp_path / "data"
     stop = threading.Event()
 
@@ -288,8 +291,8 @@ def test_hook_does_not_wait_for_a_trickling_server(tmp_path: Path) -> None:
         thread.join(60)
 
 
-def test_hook_is_silent_without_a_server(typist: Typist, tmp_path: Path) -> None:
-    """Behaviour 244: missing data directory, empty data directory, or any kind of owner record."""
+def test_hook_is_silent_when_no_server_runs(typist: Typist, tmp_path: Path) -> None:
+    """Behaviour 244: covers a missing and an empty data directory, and all kinds of owner records."""
     data = tmp_path / "data"
 
     def expect_silence() -> None:
@@ -311,7 +314,7 @@ def test_hook_is_silent_without_a_server(typist: Typist, tmp_path: Path) -> None
 def test_hook_ignores_another_program_on_a_dead_owners_port(
     stub: Stub, typist: Typist, tmp_path: Path
 ) -> None:
-    """Behaviour 244: after a kill the owner record remains, and another program may use its address."""
+    """Behaviour 244: the owner record remains after a kill. Another program may then use its address."""
     left = tmp_path / "left" / "data"
     (left / ".lithos").mkdir(parents=True)
     record = json.loads((stub.data / ".lithos" / "lock").read_text())
@@ -321,7 +324,7 @@ def test_hook_ignores_another_program_on_a_dead_owners_port(
 
 
 def test_hook_is_silent_when_its_arguments_are_wrong(stub: Stub, typist: Typist) -> None:
-    """Behaviour 244: exit code 2 would stop some clients."""
+    """Behaviour 244: with exit code 2, some clients would stop."""
     for words in ("--budget lots", "--budget 0", "--no-such-option", "one two"):
         stub.expect_silence(*words.split())
     for session in ("", "x" * 2_000):
@@ -331,7 +334,7 @@ def test_hook_is_silent_when_its_arguments_are_wrong(stub: Stub, typist: Typist)
 
 
 def test_hook_is_silent_when_it_cannot_store_its_cursor(stub: Stub, tmp_path: Path) -> None:
-    """Behaviour 244: no output is better than the same output again and again."""
+    """Behaviour 244: without a stored cursor, the hook would repeat its output. Silence is better."""
     blocked = tmp_path / "a file"
     blocked.write_text("")
     stub.expect_silence("--session", "a", XDG_STATE_HOME=str(blocked))
@@ -339,10 +342,10 @@ def test_hook_is_silent_when_it_cannot_store_its_cursor(stub: Stub, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_hook_ends_quietly_when_its_reader_is_gone(stub: Stub) -> None:
-    """Behaviour 244: unread output counts as not shown.
+def test_hook_ends_without_error_when_no_process_reads_its_output(stub: Stub) -> None:
+    """Behaviour 244: output that was not read counts as not shown.
 
-    Letters that the terminal cannot encode cause no error.
+    Letters that the terminal cannot encode must not cause an error.
     """
     environment = clean_environment({"XDG_STATE_HOME": str(stub.data.parent / "state")})
     command = [*patient(START_BOUND), "-d", str(stub.data), "brief", "--hook", "--session", "a"]
@@ -361,7 +364,7 @@ def test_hook_ends_quietly_when_its_reader_is_gone(stub: Stub) -> None:
     assert [call.get("since") for call in stub.calls] == [None, None]
 
 
-def test_brief_shows_the_error_to_a_person(stub: Stub, typist: Typist, tmp_path: Path) -> None:
+def test_brief_command_shows_errors_to_a_person(stub: Stub, typist: Typist, tmp_path: Path) -> None:
     done = stub.brief("raft", "--task", "t", "--budget", "3000", "--since", "5")
     assert (done.code, done.out) == (0, "# Briefing\n")
     assert stub.calls == [{"query": "raft", "task_id": "t", "budget": 3000, "cursor": True, "since": "5"}]
@@ -377,13 +380,13 @@ def test_brief_shows_the_error_to_a_person(stub: Stub, typist: Typist, tmp_path:
     assert f"Start a server with: lithos -d {nowhere} serve -t http" in done.err
 
 
-def test_json_output_of_a_hook_contains_its_text(stub: Stub) -> None:
+def test_json_output_of_a_hook_contains_the_briefing_text(stub: Stub) -> None:
     done = stub.brief("--hook", "--json")
     assert json.loads(done.out) == {"text": "# Briefing", "tokens": 3, "cursor": "7"}
 
 
 @pytest.mark.slow
-def test_hook_is_quiet_with_a_real_and_a_killed_server(tmp_path: Path) -> None:
+def test_hook_prints_no_error_with_running_or_killed_server(tmp_path: Path) -> None:
     """Behaviour 244."""
     data = tmp_path / "data"
     server = start_lithos(data)

@@ -1,4 +1,4 @@
-"""`lithos history`, `restore-note` and `undo` as programs, with and without a running server."""
+"""`lithos history`, `restore-note` and `undo` as processes, with and without a running server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ask(*arguments: str | Path, code: int = 0) -> Any:
 
 
 def spoil(server: Lithos) -> str:
-    """Overwrite another agent's note, and create a second one. Return the id of the first note."""
+    """Overwrite another agent's note and create a second note. Return the id of the first note."""
     note = str(call_tool(server, "lithos_write", agent="ann", title="Raft", content="good")["id"])
     call_tool(server, "lithos_write", agent="bad", id=note, content="bad")
     call_tool(server, "lithos_write", agent="bad", title="Noise", content="noise")
@@ -33,7 +33,7 @@ def spoil(server: Lithos) -> str:
 
 
 def check_commands(data: Path, note: str) -> None:
-    """Check history, restore and undo as a person would type them."""
+    """Check history, restore and undo with commands that a person would type."""
     versions = ask("-d", data, "history", "raft.md")["versions"]
     assert [(row["version"], row["agent"]) for row in versions] == [(2, "bad"), (1, "ann")]
     assert "-good" in ask("-d", data, "history", note, "--diff", "1..2")["diff"]
@@ -52,14 +52,14 @@ def check_commands(data: Path, note: str) -> None:
     assert "The history has no version 99" in ask("-d", data, "restore-note", note, "--version", "99", code=1)
 
 
-def test_bring_back_commands_work_with_a_running_server(tmp_path: Path) -> None:
+def test_restore_and_undo_commands_work_with_a_running_server(tmp_path: Path) -> None:
     """behaviours 222, 223, 224"""
     data = tmp_path / "data"
     with running_lithos(data) as server:
         check_commands(data, spoil(server))
 
 
-def test_bring_back_commands_work_without_a_server(tmp_path: Path) -> None:
+def test_restore_and_undo_commands_work_without_a_server(tmp_path: Path) -> None:
     """behaviours 222, 223, 224"""
     data = tmp_path / "data"
     with running_lithos(data) as server:
@@ -67,8 +67,8 @@ def test_bring_back_commands_work_without_a_server(tmp_path: Path) -> None:
     check_commands(data, note)
 
 
-def test_only_owner_commands_may_use_reserved_agent_names(tmp_path: Path) -> None:
-    """The command header is valid only with the owner's token, and the owner's token only with the header."""
+def test_only_the_owners_commands_may_use_reserved_agent_names(tmp_path: Path) -> None:
+    """The command header is valid only with the owner's token, and this token only with the header."""
     data = tmp_path / "data"
     with running_lithos(data) as server:
         note = spoil(server)

@@ -1,4 +1,4 @@
-"""Change notifications of `lithos serve` on stdio, in both generations of the protocol."""
+"""Change notifications of `lithos serve` over stdio, in both generations of the protocol."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ META = {
 
 
 def ask(server: StdioServer, number: int, method: str, **params: Any) -> Any:
-    """Return the result of a request. Notifications that arrive first are skipped."""
+    """Send a request and return its result. Notifications that arrive first are skipped."""
     server.send(method, number, **params)
     while (answer := server.answer()).get("id") != number:
         pass
@@ -38,7 +38,7 @@ def new_note(server: StdioServer, number: int, **more: Any) -> str:
 
 
 def notice(server: StdioServer) -> Any:
-    """Return the next notification about one resource."""
+    """Return the next notification about a single resource."""
     while (message := server.message()).get("method") != UPDATED:
         pass
     return message["params"]
@@ -57,9 +57,9 @@ def test_stdio_session_gets_notifications(tmp_path: Path) -> None:
         server.rest()
 
 
-def test_modern_stdio_client_listens_and_leaves_at_once(tmp_path: Path) -> None:
-    """behaviours 204, 205: an open stream of changes does not delay the end"""
-    # Two retries, because the machine may be busy.
+def test_newest_protocol_stdio_client_listens_and_disconnects_at_once(tmp_path: Path) -> None:
+    """behaviours 204, 205: an open change stream does not delay the end."""
+    # Two retries are allowed, because the machine may be busy.
     assert any(_leaves_at_once(tmp_path / f"data-{number}") for number in range(3))
 
 

@@ -1,4 +1,4 @@
-"""`lithos checkpoint`: session findings are stored once, and its hook is silent and quick (behaviour 244)."""
+"""`lithos checkpoint`: session findings are stored once. Its hook is silent and quick (behaviour 244)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @frozen
 class Session:
-    """A session that runs `lithos checkpoint` with a running server and reads the stored notes."""
+    """A session that runs `lithos checkpoint` with a running server and reads the notes that it stores."""
 
     data: Path
     typist: Typist
@@ -41,7 +41,7 @@ class Session:
         return self.typist(self.data, "checkpoint", *arguments, **more)
 
     def hook(self, *arguments: str, **more: Any) -> str:
-        """Run the hook, check the guarantees of every hook, and return its output."""
+        """Run the hook and check the guarantees of every hook. Return its output."""
         done = self.run("--hook", *arguments, **more)
         assert (done.code, done.err) == (0, "")
         assert len(done.out.encode()) <= HOOK_BUDGET * TOKEN_BYTES
@@ -64,7 +64,7 @@ def event(name: str, **more: Any) -> str:
     return json.dumps(told | more)
 
 
-def test_session_has_one_note_with_each_text_once(session: Session, tmp_path: Path) -> None:
+def test_session_has_one_note_that_contains_each_text_once(session: Session, tmp_path: Path) -> None:
     (tmp_path / "my-repository" / ".git").mkdir(parents=True)
     below = tmp_path / "my-repository" / "src"
     below.mkdir()
@@ -87,7 +87,7 @@ def test_session_has_one_note_with_each_text_once(session: Session, tmp_path: Pa
     assert note.index("Raft") < note.index("Paxos, too.") < note.index("From a pipe.")
 
 
-def test_checkpoints_without_session_share_a_daily_note_per_agent(session: Session) -> None:
+def test_checkpoints_without_a_session_share_a_daily_note_per_agent(session: Session) -> None:
     for text in ("one", "two"):
         assert session.run("--client", "my-client", "--text", text).code == 0
     (note,) = session.notes(f"my-client-{os.uname().nodename.partition('.')[0].lower()}")
@@ -95,8 +95,8 @@ def test_checkpoints_without_session_share_a_daily_note_per_agent(session: Sessi
     assert "two" in note
 
 
-def test_checkpoint_agent_is_the_same_in_each_session(session: Session) -> None:
-    """docs/spec/integration.md §2: the agent is `--agent`, or else `<client>@<host>`."""
+def test_checkpoint_agent_name_is_the_same_in_every_session(session: Session) -> None:
+    """docs/spec/integration.md §2: the agent name is `--agent`, or by default `<client>@<host>`."""
     host = os.uname().nodename.partition(".")[0]
     for name, environment in (("who-a", {"CLAUDECODE": "1"}), ("who-b", {"CLAUDE_PROJECT_DIR": "/"})):
         assert session.run("--session", name, "--text", "x", **environment).code == 0
@@ -105,7 +105,7 @@ def test_checkpoint_agent_is_the_same_in_each_session(session: Session) -> None:
 
 
 @pytest.mark.slow
-def test_simultaneous_checkpoints_of_one_session_are_all_kept(session: Session) -> None:
+def test_simultaneous_checkpoints_in_one_session_are_all_kept(session: Session) -> None:
     texts = ["same", "same", "one", "two"]
     threads = [
         threading.Thread(
@@ -122,7 +122,7 @@ def test_simultaneous_checkpoints_of_one_session_are_all_kept(session: Session) 
     assert [lines.count(text) for text in ("same", "one", "two")] == [1, 1, 1]
 
 
-def test_number_of_checkpoints_in_a_note_is_bounded(session: Session) -> None:
+def test_number_of_checkpoints_in_one_note_is_limited(session: Session) -> None:
     path = next(iter(session.run("--session", "full", "--text", "0").out.split()[2:3]))
     file = session.data / "knowledge" / path
     more = "".join(f"\n## 2026-01-01 00:00:00 UTC ({number:012x})\n\nx\n" for number in range(MOST))
@@ -137,7 +137,7 @@ def test_number_of_checkpoints_in_a_note_is_bounded(session: Session) -> None:
     assert "late" not in file.read_text()
 
 
-def test_checkpoint_shows_the_error_to_a_person(session: Session, tmp_path: Path) -> None:
+def test_checkpoint_command_shows_errors_to_a_person(session: Session, tmp_path: Path) -> None:
     for arguments, words in (
         (("--text", "  "), "The text is empty"),
         (("--text", "x", "file"), "Use only one"),
@@ -151,8 +151,8 @@ def test_checkpoint_shows_the_error_to_a_person(session: Session, tmp_path: Path
     assert (done.code, "No server owns" in done.err) == (1, True)
 
 
-def test_hook_reminds_at_events_whose_output_reaches_the_model(session: Session) -> None:
-    """Behaviour 244: the reminder is plain text, since JSON is refused before a compaction."""
+def test_hook_prints_reminders_only_at_events_that_reach_the_model(session: Session) -> None:
+    """Behaviour 244: the reminder is plain text, because clients refuse JSON before a compaction."""
     before = session.hook(told=event("PreCompact", trigger="auto"))
     after = session.hook(told=event("SessionStart"))
     assert before.startswith("In the summary, keep")
@@ -163,7 +163,7 @@ def test_hook_reminds_at_events_whose_output_reaches_the_model(session: Session)
     assert session.notes("s1") == []
 
 
-def test_hook_stores_its_text_silently(session: Session, tmp_path: Path) -> None:
+def test_hook_stores_its_text_without_any_output(session: Session, tmp_path: Path) -> None:
     """Behaviour 244."""
     told = event("PostCompact", session_id="given", compact_summary="The summary.", cwd=str(tmp_path))
     (tmp_path / "kept.md").write_text("From a file.")
@@ -184,7 +184,7 @@ def test_hook_stores_its_text_silently(session: Session, tmp_path: Path) -> None
         assert note.splitlines().count(text) == 1
 
 
-def test_hook_cuts_an_overlong_text(session: Session) -> None:
+def test_hook_shortens_a_text_that_is_too_long(session: Session) -> None:
     assert session.hook("--session", "long", told="word " * 20_000) == ""
     (note,) = session.notes("long")
     assert "(Cut: the first 16,000 of 99,999 characters.)" in note
@@ -202,8 +202,8 @@ def test_hook_tolerates_invalid_client_input(session: Session) -> None:
 
 
 @pytest.mark.slow
-def test_hook_does_not_wait_for_an_open_stdin(data: Path) -> None:
-    """Behaviour 244: the client sends nothing, or sends all its input and keeps stdin open."""
+def test_hook_does_not_wait_when_stdin_stays_open(data: Path) -> None:
+    """Behaviour 244: the client sends nothing, or it sends all its input without closing stdin."""
     for told, expected in (
         (b"", b"Before this session"),
         (event("PreCompact").encode(), b"In the summary, keep"),
@@ -224,8 +224,8 @@ def test_hook_does_not_wait_for_an_open_stdin(data: Path) -> None:
             assert process.stderr.read() == b""
 
 
-def test_hook_is_silent_without_a_server(typist: Typist, tmp_path: Path) -> None:
-    """Behaviour 244: missing data directory, record of a dead owner, or closed port."""
+def test_hook_is_silent_when_no_server_runs(typist: Typist, tmp_path: Path) -> None:
+    """Behaviour 244: covers a missing data directory, the record of a dead owner, and a closed port."""
     nobody = Session(tmp_path / "data", typist)
     for told in ("", "a text", event("PreCompact")):
         assert nobody.hook(told=told) == ""
@@ -236,6 +236,6 @@ def test_hook_is_silent_without_a_server(typist: Typist, tmp_path: Path) -> None
 
 
 def test_hook_is_silent_when_its_arguments_are_wrong(session: Session) -> None:
-    """Behaviour 244: exit code 2 would block a compaction."""
+    """Behaviour 244: exit code 2 would prevent a compaction."""
     for arguments in (["--no-such"], ["a", "b"], ["--session"]):
         assert session.hook(*arguments, told="kept nowhere") == ""

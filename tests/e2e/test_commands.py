@@ -1,6 +1,6 @@
-"""The query commands, with and without a running server.
+"""Query commands, with and without a running server.
 
-Without a server, all commands except one run in this process, because loading the models is slow.
+Without a server, all commands but one run in this process, because loading the models is slow.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=["beside a server", "alone"])
 def place(request: pytest.FixtureRequest, vault: Path) -> Iterator[str]:
-    """Run each test once with a running server and once without."""
+    """Run each test twice: with a running server and without a server."""
     if request.param == "alone":
         yield request.param
         return
@@ -52,7 +52,10 @@ program = pytest.fixture(make_program)
 
 @frozen
 class Commands:
-    """A runner for commands on the vault: in new processes with a server, else in this process."""
+    """A runner for commands on the vault.
+
+    With a server it starts processes. Without one it runs in this process.
+    """
 
     data: Path
     alone: Program | None
@@ -66,15 +69,15 @@ class Commands:
         return ended.code, ended.out, ended.err
 
     def ask(self, *arguments: str) -> str:
-        """Run a command that must exit with 0 and print nothing on stderr. Return its stdout."""
+        """Run a command. It must exit with 0 and print nothing on stderr. Return its stdout."""
         code, out, err = self.run(*arguments)
         assert (code, err) == (0, "")
         return out
 
     def ask_json(self, *arguments: str) -> dict[str, object]:
-        """Run a command with `--json` like `ask`.
+        """Run a command with `--json`, like `ask`.
 
-        Return its stdout, which is one JSON document on one line.
+        Return the JSON document in its stdout. It must be on one line.
         """
         printed = self.ask(*arguments, "--json")
         assert printed.count("\n") == 1
@@ -117,13 +120,13 @@ def test_search_finds_notes_in_every_mode(
 
 
 @pytest.mark.slow
-def test_search_without_results_says_so(asking: Commands) -> None:
+def test_search_without_results_prints_a_message(asking: Commands) -> None:
     assert asking.ask("search", "xylophonist") == "No results found.\n"
     assert asking.ask_json("search", "xylophonist")["results"] == []
 
 
 @pytest.mark.slow
-def test_stats_counts_the_notes(asking: Commands) -> None:
+def test_stats_command_counts_the_notes(asking: Commands) -> None:
     """behaviours 140, 209"""
     printed = asking.ask("stats")
     assert printed.startswith("Lithos Statistics\n")
@@ -134,7 +137,7 @@ def test_stats_counts_the_notes(asking: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_inspect_shows_health_agents_and_notes(asking: Commands) -> None:
+def test_inspect_command_shows_health_agents_and_notes(asking: Commands) -> None:
     """behaviours 161, 209"""
     assert asking.ask("inspect", "health").startswith("Health: ok\n")
     assert asking.ask_json("inspect", "health")["status"] == "ok"
@@ -150,7 +153,7 @@ def test_inspect_shows_health_agents_and_notes(asking: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_search_is_hybrid_by_default(asking: Commands) -> None:
+def test_search_command_uses_hybrid_search_by_default(asking: Commands) -> None:
     words = "consensus between replicas that keep one log"
     assert asking.ask_json("search", words) == asking.ask_json("search", words, "--hybrid")
     assert asking.ask_json("search", words) != asking.ask_json("search", words, "--fulltext")
@@ -160,13 +163,13 @@ def test_search_is_hybrid_by_default(asking: Commands) -> None:
 def test_inspect_doc_accepts_a_title(asking: Commands) -> None:
     by_title = asking.ask_json("inspect", "doc", "from WINDOWS")
     assert by_title["id"] == asking.ask_json("inspect", "doc", "notes/windows.md")["id"]
-    code, _, err = asking.run("inspect", "doc", "Windows")  # a part of the title is not enough
+    code, _, err = asking.run("inspect", "doc", "Windows")  # a part of the title does not identify the note
     assert code == 1
     assert "title" in err
 
 
 @pytest.mark.slow
-def test_missing_note_exits_1_and_says_what_to_do(asking: Commands) -> None:
+def test_missing_note_exits_with_1_and_says_what_to_do(asking: Commands) -> None:
     code, out, err = asking.run("--json", "inspect", "doc", "no/such/note")
     assert (code, out) == (1, "")
     assert "no/such/note" in err
@@ -174,7 +177,7 @@ def test_missing_note_exits_1_and_says_what_to_do(asking: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_reader_that_leaves_early_causes_no_error(asking: Commands) -> None:
+def test_closed_output_pipe_prints_no_error(asking: Commands) -> None:
     command = [*LITHOS, "-d", str(asking.data), "inspect", "doc", "Reading list.md", "--content"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
@@ -187,7 +190,7 @@ def test_reader_that_leaves_early_causes_no_error(asking: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_query_commands_change_no_file(asking: Commands) -> None:
+def test_query_commands_do_not_change_any_file(asking: Commands) -> None:
     """behaviour 176"""
     folder = asking.data / "knowledge"
     before = snapshot(folder)
@@ -196,7 +199,7 @@ def test_query_commands_change_no_file(asking: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_health_exits_1_when_a_component_is_degraded(tmp_path: Path) -> None:
+def test_health_command_exits_with_1_when_a_component_is_degraded(tmp_path: Path) -> None:
     """behaviours 161, 183"""
     make_vault(tmp_path / "data")
     env = {"LITHOS_SEARCH__EMBEDDING_MODEL": str(tmp_path / "no-such-model")}
@@ -217,7 +220,7 @@ def test_missing_data_directory_is_reported_and_not_created(command: list[str], 
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_wrong_command_line_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_command_line_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     for typed in ("", "fly", "search", "search x --semantic --hybrid"):
         with pytest.raises(SystemExit) as ended:
             main(typed.split())
@@ -228,7 +231,7 @@ def test_wrong_command_line_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["--version", "--help"])
-def test_version_and_help_import_nothing_heavy(option: str) -> None:
+def test_version_and_help_import_no_slow_modules(option: str) -> None:
     program = (
         "import atexit, sys\n"
         "from lithos.app.main import main\n"

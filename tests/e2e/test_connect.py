@@ -1,4 +1,4 @@
-"""`lithos connect`: the printed configuration works without changes."""
+"""`lithos connect`, whose printed configuration must work without changes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SECRET = "a-secret-of-ours"
 
 
 def recipe(client: str, data: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """Return the output of `lithos connect CLIENT --json`."""
+    """Return the output of `lithos connect CLIENT --json`, parsed from JSON."""
     assert main(["connect", client, "--data-dir", str(data), "--json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     return document
 
 
 def words_of(client: str, text: str) -> list[str]:
-    """Return the command of a stdio recipe as a list of words."""
+    """Return the command in a stdio recipe as a list of words."""
     if client == "claude-code":
         return shlex.split(text.partition(" -- ")[2])
     if client == "openclaw":
@@ -50,10 +50,10 @@ def test_recipes_contain_the_installed_command_and_an_absolute_folder(
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_token_is_named_but_never_printed(
+def test_recipe_names_the_token_variable_but_never_the_token(
     client: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/spec/cli-config.md §4: secrets never appear in output."""
+    """docs/spec/cli-config.md §4: output never contains secrets."""
     monkeypatch.setenv("LITHOS_AUTH_TOKEN", SECRET)
     printed = recipe(client, tmp_path, capsys)
     assert printed["token_variable"] == "LITHOS_AUTH_TOKEN"
@@ -90,7 +90,7 @@ def test_transport_option_prints_only_that_transport(
     assert "stdio" not in printed
 
 
-def test_recipe_has_the_configured_address(
+def test_recipe_contains_the_configured_address(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LITHOS_PORT", "9123")
@@ -98,7 +98,7 @@ def test_recipe_has_the_configured_address(
     assert document == {"mcpServers": {"lithos": {"url": "http://127.0.0.1:9123/mcp"}}}
 
 
-def test_unknown_client_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_for_an_unknown_client_lists_the_known_clients(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["connect", "emacs"])
     assert stop.value.code == 2
@@ -106,7 +106,9 @@ def test_unknown_client_is_refused_with_the_known_ones(capsys: pytest.CaptureFix
 
 
 @pytest.mark.slow
-async def test_printed_command_serves_a_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_printed_command_starts_a_server_for_the_client(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = words_of("claude-desktop", recipe("claude-desktop", tmp_path, capsys)["stdio"]["text"])
     parameters = StdioServerParameters(command=words[0], args=words[1:])
     with (tmp_path / "stderr").open("w") as errors:

@@ -1,4 +1,4 @@
-"""`lithos connect --write`, `--remove` and `--list`: the files of all clients, byte by byte."""
+"""`lithos connect --write`, `--remove` and `--list`: checks the files of all clients byte by byte."""
 
 from __future__ import annotations
 
@@ -76,13 +76,15 @@ def test_client_file_is_written_and_restored_exactly(client: str, scope: str, pe
 
 
 def is_inserted(old: bytes, new: bytes) -> bool:
-    """Return whether `new` is `old` with one inserted piece."""
+    """Return whether `new` equals `old` with one inserted piece of text."""
     begin = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), len(old))
     return new.endswith(old[begin:])
 
 
 @pytest.mark.parametrize(("client", "scope"), [pair for pair in ALL if pair[0] != "agent-zero"])
-def test_new_client_file_is_deleted_on_removal(client: str, scope: str, person: Person) -> None:
+def test_client_file_that_lithos_created_is_deleted_on_removal(
+    client: str, scope: str, person: Person
+) -> None:
     """Behaviour 243."""
     person.connect(*arguments(client, scope, "--write"))
     assert "lithos" in servers_of(client, person.path_of(client, scope).read_bytes())
@@ -92,7 +94,7 @@ def test_new_client_file_is_deleted_on_removal(client: str, scope: str, person: 
 
 
 @pytest.mark.parametrize(("client", "scope"), ALL)
-def test_later_changes_of_the_file_survive_the_removal(client: str, scope: str, person: Person) -> None:
+def test_later_file_changes_survive_the_removal_of_the_entry(client: str, scope: str, person: Person) -> None:
     """Behaviour 243: the removal deletes only the entry."""
     sample, path = person.put_sample(client, scope)
     person.connect(*arguments(client, scope, "--write"))
@@ -140,7 +142,7 @@ def test_entry_in_a_file_with_comments_is_removed_manually(person: Person) -> No
 
 
 @pytest.mark.parametrize("answer", ["y\n", "n\n"])
-def test_clients_own_command_edits_files_with_comments_on_consent(
+def test_clients_own_command_edits_commented_files_only_with_consent(
     answer: str, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = Path(os.environ["PATH"]) / "openclaw"
@@ -158,7 +160,7 @@ def test_clients_own_command_edits_files_with_comments_on_consent(
 
 
 @pytest.mark.parametrize("client", ["claude-code", "cursor", "codex"])
-def test_previous_entry_for_this_server_is_restored(client: str, person: Person) -> None:
+def test_earlier_entry_for_this_server_is_restored(client: str, person: Person) -> None:
     own = {"command": "my-lithos", "args": ["-d", str(person.home / "notes"), "serve"]}
     data = json.dumps({"mcpServers": {"lithos": own, "b": {}}}, indent=2).encode()
     if client == "codex":
@@ -173,7 +175,7 @@ def test_previous_entry_for_this_server_is_restored(client: str, person: Person)
     assert servers_of(client, path.read_bytes())["lithos"] == own
 
 
-def test_comment_after_the_entry_is_never_lost(person: Person) -> None:
+def test_comment_after_the_entry_is_not_lost(person: Person) -> None:
     path = person.put("codex", b"a = 1\n")
     person.connect("codex", "--write")
     path.write_bytes(path.read_bytes().replace(b"command", b"# mine\ncommand").replace(b"args", b"args "))
@@ -186,13 +188,13 @@ def test_comment_after_the_entry_is_never_lost(person: Person) -> None:
 
 
 @pytest.mark.parametrize("number", ["1.10", "1e5", "-0", "9" * 5_000])
-def test_file_with_unusual_number_spellings_is_unchanged(number: str, person: Person) -> None:
+def test_file_with_unusual_number_formats_is_unchanged(number: str, person: Person) -> None:
     path = person.put("cursor", f'{{"a": {number}}}'.encode())
     assert "is unchanged" in person.connect("cursor", "--write", code=1)["error"]
     assert path.read_bytes() == f'{{"a": {number}}}'.encode()
 
 
-def test_removal_works_after_the_client_rewrote_its_file(person: Person) -> None:
+def test_removal_works_after_the_client_rewrites_its_file(person: Person) -> None:
     """Claude Code rewrites its file at each start."""
     _, path = person.put_sample("claude-code")
     person.connect("claude-code", "--write")
@@ -206,7 +208,7 @@ def test_removal_works_after_the_client_rewrote_its_file(person: Person) -> None
     assert [name for name in person.files() if "backup" in name] == []
 
 
-def test_backup_is_kept_when_the_file_lost_settings(person: Person) -> None:
+def test_backup_is_kept_when_the_file_has_lost_settings(person: Person) -> None:
     sample, path = person.put_sample("gemini-cli")
     done = person.connect("gemini-cli", "--write")
     tree = read_as_client("gemini-cli", path.read_bytes())
@@ -218,7 +220,7 @@ def test_backup_is_kept_when_the_file_lost_settings(person: Person) -> None:
     assert json.loads(path.read_bytes()) == {"mcpServers": {}}
 
 
-def test_write_edit_write_and_remove_lose_nothing(person: Person) -> None:
+def test_edits_between_write_and_remove_are_not_lost(person: Person) -> None:
     sample = b'{"mcpServers": {"a": {"command": "a"}}}\n'
     path = person.put("windsurf", sample)
     person.connect("windsurf", "--write")
@@ -242,7 +244,7 @@ def test_backup_is_kept_when_another_program_deletes_the_file(person: Person) ->
     assert Path(done["backup"]).exists()
 
 
-def test_backup_of_the_person_is_not_overwritten(person: Person) -> None:
+def test_existing_backup_of_the_person_is_not_overwritten(person: Person) -> None:
     path = person.put("cursor", b"{}")
     own = path.with_name("mcp.json.lithos-backup")
     own.write_text("mine")
@@ -252,7 +254,7 @@ def test_backup_of_the_person_is_not_overwritten(person: Person) -> None:
     assert not Path(f"{own}-2").exists()
 
 
-def test_foreign_entry_is_kept_and_another_name_is_offered(person: Person) -> None:
+def test_foreign_entry_is_kept_and_another_name_is_suggested(person: Person) -> None:
     sample = b'{"mcpServers": {"lithos": {"command": "my-lithos", "args": []}}}'
     path = person.put("cursor", sample)
     for does in ("--write", "--remove"):
@@ -303,7 +305,7 @@ def test_settings_added_to_the_entry_are_not_overwritten(person: Person) -> None
         ("gemini-cli", b"[" * 500_000, "recursion"),
     ],
 )
-def test_unsafe_files_are_unchanged_and_the_reason_is_given(
+def test_unsafe_files_are_unchanged_and_the_reason_is_printed(
     client: str, content: bytes, words: str, person: Person
 ) -> None:
     path = person.put(client, content)
@@ -314,8 +316,8 @@ def test_unsafe_files_are_unchanged_and_the_reason_is_given(
     assert [name for name in person.files() if "lithos" in Path(name).name] == []
 
 
-def test_symbolic_link_is_kept_and_its_target_is_written(person: Person) -> None:
-    """People who keep their dotfiles in a repository have such symbolic links."""
+def test_write_through_a_symbolic_link_keeps_the_link(person: Person) -> None:
+    """People who keep their dotfiles in a repository use such symbolic links."""
     target = person.home / "dotfiles" / "mcp.json"
     target.parent.mkdir()
     target.write_bytes(b'{"mcpServers": {}}\n')
@@ -329,7 +331,7 @@ def test_symbolic_link_is_kept_and_its_target_is_written(person: Person) -> None
     assert (os.readlink(link), target.read_bytes()) == ("../dotfiles/mcp.json", b'{"mcpServers": {}}\n')
 
 
-def test_file_with_two_hard_links_keeps_both(person: Person) -> None:
+def test_write_to_a_file_with_two_hard_links_keeps_both(person: Person) -> None:
     path = person.put("cursor", b"{}")
     os.link(path, person.home / "same.json")
     person.connect("cursor", "--write")
@@ -339,7 +341,7 @@ def test_file_with_two_hard_links_keeps_both(person: Person) -> None:
     assert path.stat().st_nlink == 2
 
 
-def test_permissions_are_kept_and_the_backup_is_private(person: Person) -> None:
+def test_file_permissions_are_kept_and_the_backup_is_private(person: Person) -> None:
     path = person.put("cursor", b"{}")
     path.chmod(0o640)
     done = person.connect("cursor", "--write")
@@ -357,8 +359,10 @@ def test_owner_of_the_file_is_kept(person: Person) -> None:
     assert (path.stat().st_uid, path.stat().st_gid) == (12_345, 12_345)
 
 
-def test_irreplaceable_file_is_written_in_place(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The person may write to the folder but is not in the group that the file belongs to."""
+def test_file_that_cannot_be_replaced_is_written_in_place(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The person may write to the folder but does not belong to the group of the file."""
 
     def denied(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
@@ -385,7 +389,9 @@ def test_connect_works_on_file_systems_without_atomic_exchange(
 
 
 @pytest.mark.parametrize("does", ["--write", "--remove"])
-def test_save_during_the_exchange_is_kept(does: str, person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_saved_during_the_exchange_is_kept(
+    does: str, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = person.put("cursor", b'{"count": 0}')
     if does == "--remove":
         person.connect("cursor", "--write")
@@ -419,7 +425,7 @@ def test_save_during_the_removal_of_a_new_file_is_kept(
     assert "lithos" not in str(path.read_bytes())
 
 
-def test_entry_with_another_host_name_counts_as_connected(person: Person) -> None:
+def test_entry_with_another_name_of_this_host_counts_as_connected(person: Person) -> None:
     path = person.put("agent-zero", b'{"mcp_servers": ""}')
     person.connect("agent-zero", "--write")
     edited = path.read_bytes().replace(b"127.0.0.1", b"host.docker.internal")
@@ -438,7 +444,7 @@ def test_read_only_file_is_unchanged(person: Person) -> None:
     assert [name for name in person.files() if "lithos" in Path(name).name] == []
 
 
-def test_paths_other_than_regular_files_are_refused(person: Person) -> None:
+def test_path_that_is_not_a_regular_file_is_refused(person: Person) -> None:
     person.path_of("cursor").mkdir(parents=True)
     assert "is not a file" in person.connect("cursor", "--write", code=1)["error"]
     assert person.connect("--list")["clients"]
@@ -452,7 +458,7 @@ def test_huge_file_is_unchanged(person: Person, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("times", [1, 100])
-def test_save_of_the_client_is_never_overwritten(
+def test_file_saved_by_the_client_is_not_overwritten(
     times: int, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = person.put("cursor", b'{"count": 0}')
@@ -491,7 +497,7 @@ def test_next_run_detects_an_interrupted_write(person: Person, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("client", "scope"), ALL)
-def test_variable_of_the_token_is_written_but_never_the_token(
+def test_token_variable_is_written_but_never_the_token(
     client: str, scope: str, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LITHOS_AUTH_TOKEN", "a-secret-of-ours")
@@ -507,7 +513,7 @@ def test_variable_of_the_token_is_written_but_never_the_token(
     assert [name for name in kept if name.is_file() and b"a-secret" in name.read_bytes()] == []
 
 
-def test_project_scope_defaults_to_http_and_user_scope_to_stdio(person: Person) -> None:
+def test_default_transport_is_http_for_projects_and_stdio_for_users(person: Person) -> None:
     assert person.connect("cursor", "--write", "--scope", "project")["transport"] == "http"
     assert person.connect("cursor", "--write")["transport"] == "stdio"
 
@@ -519,7 +525,7 @@ def test_agent_id_of_a_client_is_equal_in_all_sessions(person: Person) -> None:
     assert '"ann"' in person.connect("cursor", "--write", "--agent", "ann")["notes"][-1]
 
 
-def test_list_shows_installed_and_connected_clients(person: Person) -> None:
+def test_connect_list_shows_installed_and_connected_clients(person: Person) -> None:
     person.put("cursor", b"{}")
     person.put("zed", b'{"context_servers": {"lithos": {"url": "http://other:1/mcp"}}}')
     person.put("gemini-cli", b'{"mcpServers": ')

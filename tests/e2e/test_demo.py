@@ -1,4 +1,4 @@
-"""`lithos demo`: every scene runs with real calls, and no file remains."""
+"""`lithos demo`: every scene uses real calls, and no file remains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.e2e.process import run_lithos, until
 pytestmark = pytest.mark.slow
 
 
-def test_demo_plays_every_scene_and_leaves_no_files(tmp_path: Path) -> None:
+def test_demo_runs_every_scene_and_leaves_no_files(tmp_path: Path) -> None:
     done = run_lithos("demo", "--json", cwd=tmp_path, env={"TMPDIR": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
     shown = [json.loads(line) for line in done.stdout.splitlines()]
@@ -41,8 +41,8 @@ def test_demo_shows_its_calls_and_suggests_next_steps(tmp_path: Path) -> None:
     assert max(map(len, done.stdout.splitlines())) < 160
 
 
-def test_demo_day_fills_every_console_page(tmp_path: Path) -> None:
-    """Covers the pages Review, Copies and Care, and contradictions."""
+def test_demo_data_fills_every_console_page(tmp_path: Path) -> None:
+    """Covers the pages Review, Copies and Care, and the list of contradictions."""
     with staying() as url, httpx2.Client(base_url=f"{url}/console", timeout=60, verify=False) as client:
         review = client.get("/review").text
         for told in ("Runbook: timetable import", "Why line 12 is late", "archive/import-old-way.md"):
@@ -53,7 +53,7 @@ def test_demo_day_fills_every_console_page(tmp_path: Path) -> None:
         assert "glossary.sync-conflict-" in copies
         (place,) = re.findall(r'href="/console(/copies/one[^"]+)"', copies)
         assert "both versions changed it" in client.get(unescape(place)).text
-        # The first page starts the note checks but does not wait for them.
+        # The first page request starts the note checks but does not wait for them.
         until(lambda: "1 with a conflict copy" in client.get("/").text)
         overview = client.get("/").text
         assert "4 proposals to review" in overview

@@ -1,4 +1,4 @@
-"""`lithos evaluate` as real processes: with a server over HTTP, with files, and with a worse ranking."""
+"""`lithos evaluate` in real processes: over HTTP with a server, on files, and with a worse ranking."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.process import run_lithos, running_lithos, start_lithos
 from tests.e2e.vault import snapshot
 from tests.servers import put_note
 
-#: Full-text search only, without semantic search.
+#: Settings for full-text search without semantic search.
 WORSE = {"LITHOS_SEARCH__SEMANTIC_WEIGHT": "0.0", "LITHOS_SEARCH__LEAD_WEIGHT": "0.0"}
 NOTES = {
     "spaghetti": "# Spaghetti\n\nBoil the noodles in salted water for nine minutes, then add tomato sauce.\n",
@@ -30,7 +30,7 @@ QUESTIONS = {
 
 
 def make_vault(folder: Path) -> tuple[Path, Path]:
-    """Create a data directory and a test file for `evaluate`. Return both paths."""
+    """Create a data directory, and a test file for `evaluate`. Return both paths."""
     data, tests = folder / "data", folder / "tests.yaml"
     for name, text in NOTES.items():
         put_note(data, f"{name}.md", text)
@@ -49,8 +49,8 @@ def evaluate(data: Path, tests: Path, *options: str | Path, code: int, **env: st
 
 
 @pytest.mark.slow
-def test_worse_ranking_is_detected_against_a_baseline(tmp_path: Path) -> None:
-    """Behaviour 234: compares two servers with different settings, while every test still passes."""
+def test_worse_ranking_is_detected_by_comparison_with_a_baseline(tmp_path: Path) -> None:
+    """Behaviour 234: compares two servers with different settings. Every single test still passes."""
     data, tests = make_vault(tmp_path)
     baseline = tmp_path / "base.json"
     with running_lithos(data):
@@ -65,8 +65,8 @@ def test_worse_ranking_is_detected_against_a_baseline(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_evaluation_of_files_equals_the_server_and_changes_nothing(tmp_path: Path) -> None:
-    """Behaviour 234: holds even after a server was killed during its work."""
+def test_evaluation_of_files_equals_the_servers_result_without_changes(tmp_path: Path) -> None:
+    """Behaviour 234: covers files of a server that was killed during its work."""
     data, tests = make_vault(tmp_path)
     server = start_lithos(data)
     try:
@@ -81,7 +81,7 @@ def test_evaluation_of_files_equals_the_server_and_changes_nothing(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_citations_are_written_while_a_server_runs(tmp_path: Path) -> None:
+def test_citations_are_written_to_a_file_while_a_server_runs(tmp_path: Path) -> None:
     """Behaviour 234."""
     data, _ = make_vault(tmp_path)
     made = tmp_path / "made.yaml"
@@ -100,7 +100,7 @@ def test_citations_are_written_while_a_server_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_doctor_queries_a_running_server(tmp_path: Path) -> None:
+def test_doctor_queries_the_running_server(tmp_path: Path) -> None:
     """Behaviour 234."""
     data, tests = make_vault(tmp_path)
     tests.rename(data / "knowledge-tests.yaml")

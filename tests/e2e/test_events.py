@@ -1,4 +1,4 @@
-"""Event streams of a real server across a restart: each missed event once and in order."""
+"""Event streams of a real server across a restart. Each missed event arrives once and in order."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Failures that a server survives, repeated as often as the time of the gate allows.
+"""Failures that a server survives, repeated as often as the time limit of the gate allows.
 
-The kills are in `test_kill.py`, the full disk in `test_full_disk.py`, the bridges in `test_bridge.py`.
+`test_kill.py` tests kills, `test_full_disk.py` tests a full disk, and `test_bridge.py` tests bridges.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Fault = Callable[[Path], Awaitable[Outcome]]
 
 
 @pytest.mark.slow
-async def test_server_continues_when_write_permission_returns(tmp_path: Path) -> None:
+async def test_server_recovers_when_write_permission_returns(tmp_path: Path) -> None:
     """behaviours 139, 193"""
     await storage.limits_are_reached(tmp_path)
 
@@ -42,14 +42,17 @@ async def test_server_continues_when_write_permission_returns(tmp_path: Path) ->
     ],
     ids=["volume vanishes", "pieces", "renames", "touches", "renames polled", "names"],
 )
-async def test_external_folder_changes_are_followed(fault: Fault, tmp_path: Path) -> None:
+async def test_server_follows_external_folder_changes(fault: Fault, tmp_path: Path) -> None:
     """behaviours 135, 136, 137, 198, 199"""
     await fault(tmp_path)
 
 
 @pytest.mark.nightly
 @pytest.mark.takes(70)
-def test_memory_is_flat_and_calls_succeed_under_mixed_load() -> None:
-    """docs/spec/lifecycle.md §9: no call fails, and calls stay quick; too short to show a slow leak"""
+def test_memory_is_stable_and_calls_succeed_under_mixed_load() -> None:
+    """docs/spec/lifecycle.md §9: no call fails, and calls stay quick.
+
+    The test is too short to find a slow leak.
+    """
     soaked = run_soak(SOAK_SECONDS)
     assert not soaked.problems(), soaked

@@ -1,4 +1,4 @@
-"""Kill -9 while tasks are completed with feedback: each completion is learned exactly once."""
+"""Kill -9 while tasks are completed with feedback. Each completion must be learned exactly once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE = 60.0
 
 
 async def work(server: Lithos, note: str, acknowledged: list[str]) -> None:
-    """Retrieve for a task and complete it, repeatedly, until the server is gone."""
+    """Retrieve notes for a task and complete the task. Repeat until the server has ended."""
     try:
         async with WireClient.open(server.address) as client:
             while True:
@@ -36,7 +36,7 @@ async def work(server: Lithos, note: str, acknowledged: list[str]) -> None:
 
 
 async def rage(server: Lithos, note: str, acknowledged: list[str], lag: float) -> None:
-    """Load the server, and kill it shortly after a few completed tasks."""
+    """Load the server. Kill it shortly after a few tasks are completed."""
     enough = len(acknowledged) + CREWS
     async with trio.open_nursery() as nursery:
         for _ in range(CREWS):
@@ -49,7 +49,7 @@ async def rage(server: Lithos, note: str, acknowledged: list[str], lag: float) -
 
 
 def lessons(data: Path) -> list[Lesson]:
-    """Return feedback that is not learned yet, or that must not be learned."""
+    """Return the feedback that has not been learned yet, or that must not be learned."""
     store = CoordinationStore.open_read_only(data / ".lithos" / "coordination.db")
     try:
         return store.rows(TaskRows).lessons()
@@ -62,7 +62,7 @@ def lessons(data: Path) -> list[Lesson]:
 @pytest.mark.takes(5)
 @pytest.mark.deadline(180)
 @pytest.mark.nightly
-async def test_each_completion_feedback_is_learned_once_despite_repeated_kills(tmp_path: Path) -> None:
+async def test_feedback_of_each_completion_is_learned_once_despite_kills(tmp_path: Path) -> None:
     """behaviours 153, 187, 267"""
     data, acknowledged, random = tmp_path / "data", list[str](), Random(5)
     with running_lithos(data) as server:

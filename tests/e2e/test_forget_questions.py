@@ -13,12 +13,12 @@ from tests.e2e.process import run_lithos, running_lithos
 
 
 @pytest.mark.slow
-async def test_running_server_forgets_questions_at_once(tmp_path: Path) -> None:
+async def test_running_server_deletes_remembered_questions_at_once(tmp_path: Path) -> None:
     """behaviour 268"""
     data = tmp_path / "data"
     with running_lithos(data) as server:
         async with WireClient.open(server.address) as client:
-            with trio.fail_after(60):  # until the model has computed vectors, citations do not count
+            with trio.fail_after(60):  # citations do not count until the model has computed vectors
                 while "semantic search ready" not in server.log():
                     await trio.sleep(0.05)
             notes = []

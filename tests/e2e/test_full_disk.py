@@ -1,4 +1,4 @@
-"""A disk that runs out of space or inodes during writes, and has space again later."""
+"""Disk without free space or inodes during writes, which has free space again later."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZE = 24 * 1024 * 1024
 
 @contextmanager
 def small_tmpfs(folder: Path, inodes: int = 0) -> Iterator[tuple[Path | None, str]]:
-    """Yield a small file system, or None and the reason. With 0 inodes there is no inode limit."""
+    """Yield a small file system, or None and the reason. If `inodes` is 0, inodes are not limited."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE},nr_inodes={inodes}", "tmpfs", str(folder)]
     if os.geteuid() != 0:
@@ -56,15 +56,15 @@ def fill(ballast: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_full_disk_refuses_writes_and_server_recovers_without_loss(small_disk: Path) -> None:
+async def test_server_refuses_writes_on_a_full_disk_and_recovers(small_disk: Path) -> None:
     """behaviours 1, 193"""
     await fill_and_heal(small_disk)
 
 
 async def fill_and_heal(small_disk: Path) -> tuple[int, int]:
-    """Fill the disk during writes, free it and verify.
+    """Fill the disk during writes. Then free the space and check the data.
 
-    Return the numbers of acknowledged and refused writes.
+    Return the numbers of confirmed and refused writes.
     """
     data, ballast = small_disk / "data", small_disk / "ballast"
     acknowledged: dict[str, str] = {}
@@ -121,7 +121,7 @@ async def fill_and_heal(small_disk: Path) -> tuple[int, int]:
 
 
 class InodesGone:
-    """Ballast that uses up every remaining inode."""
+    """Filler files that use up all remaining inodes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -138,7 +138,7 @@ class InodesGone:
 
 
 class SpaceGone:
-    """Ballast that uses up every remaining block."""
+    """Filler file that uses up all remaining blocks."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder
@@ -159,12 +159,12 @@ agents:
 @pytest.mark.slow
 @pytest.mark.deadline(300)
 @pytest.mark.parametrize("gone", [InodesGone, SpaceGone])
-async def test_disk_without_inodes_or_space_refuses_changes_and_recovers(
+async def test_changes_are_refused_without_inodes_or_space_and_work_later(
     tmp_path: Path, gone: type[InodesGone | SpaceGone]
 ) -> None:
     """Behaviour 411: covers writes, moves, restores and proposals.
 
-    Each refusal names the cause, and no data is lost.
+    Each refusal names its cause, and no data is lost.
     """
     with small_tmpfs(tmp_path / "disk", inodes=400) as (disk, reason):
         if disk is None:
@@ -185,7 +185,7 @@ async def test_disk_without_inodes_or_space_refuses_changes_and_recovers(
 
 
 async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) -> None:
-    """Make every kind of change before, during and after the shortage."""
+    """Make every kind of change before, during and after the disk is full."""
     filler = "filler " * 600
     notes = []
     for number in range(4):
@@ -208,7 +208,7 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
     refused, done = 0, set[str]()
     for _ in range(3):
         for name, arguments in calls.items():
-            if name in done:  # done already, because the server's own clean-up freed space
+            if name in done:  # this change was made, because the server's own clean-up freed space
                 continue
             answer = await client.call(**arguments)
             if answer.get("status") == "error":
@@ -216,7 +216,7 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
                 told = str(answer["message"])
                 assert answer["code"] in ("internal_error", "update_failed", "storage_failed"), (name, answer)
                 assert any(word in told for word in ("space", "disk")), (name, told)
-            else:  # acknowledged, because a database had free space inside
+            else:  # this change succeeded, because a database had free space inside
                 done.add(name)
                 before = await everything(client)
             assert await everything(client) == before, name
@@ -232,7 +232,7 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
 
 
 async def everything(client: WireClient) -> dict[str, Any]:
-    """Return the stored state: notes with their versions, proposals and tasks."""
+    """Return the stored data: notes with their versions, proposals and tasks."""
     found: dict[str, Any] = {}
     for row in (await client.call("lithos_list", limit=100))["items"]:
         read = await client.call("lithos_read", id=row["id"])

@@ -1,8 +1,8 @@
-"""A vault in a git repository, whose owner stashes, switches branches and rebases while agents write.
+"""Vault in a git repository. Its owner stashes, switches branches and rebases while agents write.
 
-Text that git removes from the files is still in git or in the note history: no acknowledged write is lost.
-Git checks a file and replaces it in two steps. It may overwrite an edit made in between, but the history
-keeps the edited version.
+If git removes text from the files, the text is still in git or in the note history, so no confirmed write is
+lost. Git checks a file and replaces it in two steps. Git may overwrite an edit that was made in between, but
+the history contains the edited version.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ from tests.repeats import repeats
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")]
 NOTES, AGENTS, STEPS = 20, 4, 30
-#: Errors caused by a person, such as a conflict in frontmatter. Their messages say what to do.
+#: Errors that a person causes, for example by a conflict in frontmatter. Their messages say what to do.
 REFUSALS = {"version_conflict", "doc_not_found", "text_not_found", "invalid_input"}
 PATIENCE = 60.0
 
 
 class Repository:
-    """The vault, with `main` and a branch `side` on which half of the notes has a different line."""
+    """The vault with a branch `main` and a branch `side`.
+
+    On `side`, one line of half of the notes differs.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -75,7 +78,7 @@ class Repository:
         self.git("commit", "-qam", message)
 
     def step(self, random: Random) -> str:
-        """Do one random git action as people do, and return its name."""
+        """Do one random git action, as people do. Return the name of the action."""
         what = random.choice(["commit", "stash", "pop", "side", "main", "rebase", "merge", "commit"])
         if what == "commit":
             self.commit("work")
@@ -95,16 +98,16 @@ class Repository:
         return what
 
     def _take_all(self) -> None:
-        """Commit conflicts unchanged, with both texts."""
+        """Commit conflicts without resolving them, so that both texts remain."""
         self.commit("both")
 
     def rest(self) -> None:
-        """Commit all changes and check out `main`."""
+        """Commit all changes, and check out `main`."""
         self.commit("at the end")
         self.git("checkout", "-q", "main")
 
     def everything(self) -> str:
-        """Return all texts in git branches and stashes, including formerly reachable texts."""
+        """Return all texts in git branches and stashes, including texts that are no longer reachable."""
         ids = self.git("cat-file", "--batch-all-objects", "--batch-check").stdout.splitlines()
         blobs = [line.split()[0] for line in ids if line.split()[1] == "blob"]
         return "".join(self.git("cat-file", "-p", each).stdout for each in blobs)
@@ -127,7 +130,7 @@ async def rows(client: WireClient) -> list[dict[str, Any]]:
 
 
 async def until_listed(client: WireClient, folder: Path) -> None:
-    """Wait until the server lists exactly the files as notes."""
+    """Wait until the server's notes are exactly the files in the folder."""
     files, listed = [""], list[str]()
     with trio.move_on_after(PATIENCE):
         while files != listed:
@@ -138,10 +141,10 @@ async def until_listed(client: WireClient, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(repeats("GIT_SEEDS", 1)))
-async def test_text_removed_by_git_is_in_git_or_the_history(
+async def test_text_removed_by_git_is_in_git_or_history(
     repository: Repository, server: Lithos, seed: int
 ) -> None:
-    """Issue 25: git rebase, stash and switching of branches under agents."""
+    """Issue 25: covers git rebase, stash and branch switches while agents write."""
     codes: Counter[str] = Counter()
     marks: list[tuple[str, str]] = []
     is_over = False
@@ -201,7 +204,10 @@ async def is_in_history(client: WireClient, note: str, mark: str) -> bool:
 async def test_notes_missing_from_a_branch_are_guarded_until_checkout(
     repository: Repository, server: Lithos
 ) -> None:
-    """Notes that vanish in bulk are kept but cannot be edited until they exist again."""
+    """Notes whose files vanish in large numbers are kept.
+
+    They cannot be edited until the files exist again.
+    """
     async with WireClient.open(server.address) as client:
         await until_listed(client, repository.folder)
         before = {row["path"]: row["id"] for row in await rows(client)}
@@ -209,7 +215,7 @@ async def test_notes_missing_from_a_branch_are_guarded_until_checkout(
         with trio.fail_after(PATIENCE):
             while "few.md" not in {row["path"] for row in await rows(client)}:
                 await trio.sleep(0.1)
-        await trio.sleep(3)  # long enough for the server to accept the loss of a single note
+        await trio.sleep(3)  # after this time, the server accepts the loss of a single note
         assert before.keys() <= {row["path"] for row in await rows(client)}
         refused = await client.call(
             "lithos_note_edit", id=before["notes/n1.md"], op="append", text="x", agent="a"
@@ -221,7 +227,7 @@ async def test_notes_missing_from_a_branch_are_guarded_until_checkout(
             "lithos_note_edit", id=before["notes/n1.md"], op="append", text="x", agent="a"
         )
         known = {row["path"]: row["id"] for row in await rows(client)}
-        # `few.md` may still be listed: vanished notes are kept until a person accepts the loss.
+        # `few.md` may still be listed, because vanished notes are kept until a person accepts the loss.
         assert {path: note for path, note in known.items() if path != "few.md"} == before
         assert edited["status"] == "updated", edited
         assert repository.git("status", "--short").stdout.split() == ["M", "notes/n1.md"]

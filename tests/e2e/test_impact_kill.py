@@ -1,4 +1,4 @@
-"""Kill -9 after a source is quarantined: each dependent gets exactly one verification task."""
+"""Kill -9 after a source is quarantined. Each dependent note must get exactly one verification task."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 
 DEPENDENTS = 150
 KILLS = repeats("KILLS", 3)
-#: Maximum number of additional kills until one hits the time between the quarantine and its tasks. On a busy
-#: machine some kills come too late.
+#: Maximum number of additional kills until one kill falls between the quarantine and its tasks. On a busy
+#: machine, some kills come too late.
 MORE = 12
 PATIENCE = 60.0
 
@@ -34,10 +34,10 @@ def reverifications(data: Path) -> list[Any]:
 
 
 @pytest.mark.deadline(900)
-async def test_repeated_call_creates_the_tasks_after_a_kill(
+async def test_repeated_call_creates_the_missing_tasks_after_a_kill(
     tmp_path: Path,
 ) -> None:
-    """behaviour 232: after a kill all tasks exist or none. The repeated call creates each task once."""
+    """behaviour 232: after a kill, all tasks exist or none. The repeated call creates each task only once."""
     data = tmp_path / "data"
     notes = data / "knowledge"
     notes.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""`lithos import` as a program: without a server, with one, and killed (behaviours 240 and 241)."""
+"""`lithos import` as a process: without a server, with a server, and killed (behaviours 240 and 241)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DATA = Path(__file__).parents[1] / "data" / "import"
 
 
 def notes_of(data: Path) -> dict[str, str]:
-    """Return the notes without parts that differ between runs, such as generated times."""
+    """Return the notes without values that differ between two imports, such as generated times."""
     root = data / "knowledge"
     return {
         path.relative_to(root).as_posix(): re.sub(
@@ -36,7 +36,7 @@ def notes_of(data: Path) -> dict[str, str]:
 
 
 @pytest.mark.takes(25)
-def test_vault_is_planned_imported_and_imported_again(tmp_path: Path) -> None:
+def test_vault_import_is_planned_executed_and_repeated(tmp_path: Path) -> None:
     """Behaviour 240"""
     data = tmp_path / "data"
     before = {path: path.read_bytes() for path in (DATA / "markdown").rglob("*") if path.is_file()}
@@ -63,7 +63,7 @@ def test_vault_is_planned_imported_and_imported_again(tmp_path: Path) -> None:
 
 @pytest.mark.takes(25)
 def test_running_server_imports_the_files_of_the_command(tmp_path: Path) -> None:
-    """Behaviour 240: a server runs. No other client may import over HTTP."""
+    """Behaviour 240: the command uses the running server. No other client may import over HTTP."""
     data = tmp_path / "data"
     (tmp_path / "damaged.jsonl").write_bytes((DATA / "damaged.jsonl").read_bytes())
     with running_lithos(data, env={"LITHOS_AUTH_TOKEN": "secret"}) as server:
@@ -98,7 +98,7 @@ def test_running_server_imports_the_files_of_the_command(tmp_path: Path) -> None
 
 
 @pytest.mark.takes(25)
-def test_wrong_sources_are_reported_with_instructions(tmp_path: Path) -> None:
+def test_unusable_import_sources_are_reported_with_instructions(tmp_path: Path) -> None:
     data = tmp_path / "data"
     put_note(data, "a.md", "# A\n")
     for arguments, code, words in (
@@ -134,7 +134,7 @@ def make_vault(folder: Path) -> None:
 @pytest.mark.deadline(300)
 @pytest.mark.parametrize("is_served", first_of([True, False], 1))
 def test_import_with_repeated_kills_equals_an_uninterrupted_import(tmp_path: Path, is_served: bool) -> None:
-    """Behaviour 241: kill -9 hits the import and the server that it writes through."""
+    """Behaviour 241: kill -9 hits the import, and also the server that it writes through."""
     vault = tmp_path / "vault"
     make_vault(vault)
     killed = tmp_path / "killed"
@@ -146,7 +146,8 @@ def test_import_with_repeated_kills_equals_an_uninterrupted_import(tmp_path: Pat
             importing(killed, vault) as process,
         ):
             time.sleep(lag)
-            # The first kill hits the import, so early that the import cannot have ended on any machine.
+            # The first kill hits the import. It comes so early that the import cannot have ended on any
+            # machine.
             (process if server is None or number % 2 == 0 else server).kill()
             died += process.wait(60) != 0
     assert died

@@ -1,4 +1,4 @@
-"""Every kind of source: import its sample and answer questions about it over MCP (behaviours 240 and 241)."""
+"""Every source kind: the sample is imported and answers questions over MCP (behaviours 240 and 241)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.imports.files.samples import DATA, EXPECTED, read, records
 from tests.repeats import first_of
 
 QUESTIONS: Final[list[dict[str, str]]] = json.loads((DATA / "questions.json").read_text(encoding="utf-8"))
-#: Samples that other tests count, each with a question: kind, source, query, title of the note.
+#: Samples that other tests count, with a question each: kind, source, query, and title of the note.
 OTHERS: Final = (
     ("markdown", "markdown", "atlas", "Atlas"),
     ("jsonl", "mem0.jsonl", "", ""),
@@ -29,7 +29,7 @@ OTHERS: Final = (
 @pytest.mark.slow
 @pytest.mark.parametrize("sample", first_of([*EXPECTED], 3))
 def test_sample_is_planned_imported_and_answers_its_questions(sample: str, tmp_path: Path) -> None:
-    """Behaviours 240 and 241: a server runs, and `lithos import` detects the kind."""
+    """Behaviours 240 and 241: a server runs, and `lithos import` detects the source kind."""
     data, source, expected = tmp_path / "data", tmp_path / Path(sample).name, EXPECTED[sample]
     shutil.copytree(DATA / sample, source)
     before = {path: path.read_bytes() for path in source.rglob("*") if path.is_file()}
@@ -55,7 +55,7 @@ def test_sample_is_planned_imported_and_answers_its_questions(sample: str, tmp_p
 
 
 @pytest.mark.slow
-def test_upstream_data_and_other_kinds_answer_their_questions(tmp_path: Path) -> None:
+def test_upstream_data_and_other_samples_answer_their_questions(tmp_path: Path) -> None:
     """Behaviour 240"""
     data, theirs = tmp_path / "data", tmp_path / "theirs"
     upstream.build(theirs)
@@ -70,8 +70,8 @@ def test_upstream_data_and_other_kinds_answer_their_questions(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_changed_source_updates_only_unchanged_notes(tmp_path: Path) -> None:
-    """Behaviour 240: the source is not Markdown."""
+def test_changed_source_updates_only_notes_without_local_changes(tmp_path: Path) -> None:
+    """Behaviour 240: covers a source that is not Markdown."""
     data, source = tmp_path / "data", tmp_path / "memory"
     shutil.copytree(DATA / "server-memory", source)
     (file,) = source.iterdir()

@@ -1,4 +1,4 @@
-"""`lithos import --from lithos` as a command: into an empty folder, into a running server, and killed."""
+"""`lithos import --from lithos`: import into an empty folder, import into a running server, and kills."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests import upstream
 from tests.e2e.imports import bring, importing
 from tests.e2e.process import run_lithos, running_lithos
 
-#: Imported tables, and whether the report mentions claims and tasks.
+#: Tables whose rows are compared after the imports.
 KEPT = ("tasks", "claims", "findings", "task_edges", "access_log", "ready_tasks", "claim_ends")
 
 
 def enlarge(source: Path, notes: int, tasks: int) -> None:
-    """Add many notes and tasks, so that an import takes some time."""
+    """Add many notes and tasks, so that the import takes some time."""
     for number in range(notes):
         text = f"---\ntitle: Many {number}\n---\n\nText {number}.\n"
         (source / "knowledge" / f"many-{number}.md").write_text(text)
@@ -42,7 +42,7 @@ def state(data: Path) -> dict[str, Any]:
     for name in KEPT:
         for row in found[name]:
             row.pop("id", None) if name in ("claims", "access_log", "task_edges") else None
-            row.pop("number", None)  # a task's rowid depends on the order of insertion
+            row.pop("number", None)  # the rowid of a task depends on the order of insertion
         rows[name] = sorted(map(repr, found[name]))
     rows["edges"] = sorted(map(repr, upstream.dump(data / ".lithos" / "edges.db")["edges"]))
     rows["stats"] = sorted(map(repr, upstream.dump(data / ".lithos" / "stats.db")["node_stats"]))
@@ -75,8 +75,11 @@ def test_upstream_directory_is_recognised_and_imported(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_import_killed_at_any_time_is_completed_by_rerun(tmp_path: Path) -> None:
-    """behaviour 241: kill -9 at several times. The final rows and notes are the same as after one run."""
+def test_import_killed_at_any_time_is_completed_by_a_rerun(tmp_path: Path) -> None:
+    """behaviour 241: kill -9 comes at several times.
+
+    The final rows and notes are the same as after one import.
+    """
     source = upstream.build(tmp_path / "theirs")
     enlarge(source, 300, 2000)
     began = time.monotonic()

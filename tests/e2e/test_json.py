@@ -1,4 +1,4 @@
-"""JSON output: with `--json` every command prints only JSON on stdout (behaviour 209)."""
+"""JSON output: with `--json`, every command prints only JSON on stdout (behaviour 209)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.e2e.feeds import call_tool
 from tests.e2e.process import run_lithos, running_lithos, until
 from tests.servers import put_note
 
-#: One call with its exit code for each command that ends without a server.
+#: One call and its exit code for each command that ends without a server.
 TYPED = {
     "search": ("search raft", 0),
     "stats": ("stats", 0),
@@ -56,7 +56,7 @@ MAY_BE_EMPTY = {"events", "wait"}
 
 @pytest.mark.slow
 def test_every_command_prints_one_json_document_per_line(tmp_path: Path) -> None:
-    """Behaviour 209. All other process tests start `serve --json`."""
+    """Behaviour 209: all other tests with processes start `serve --json`."""
     (commands,) = [action.choices for action in make_parser()._actions if action.dest == "command"]
     assert commands
     put_note(tmp_path / "data", "raft.md", "# Raft\n\nSee [[Paxos]].\n")
@@ -68,7 +68,7 @@ def test_every_command_prints_one_json_document_per_line(tmp_path: Path) -> None
     with running_lithos(tmp_path / "data") as server:
         for typed in [ASKING[name] for name in ASKING if name in commands]:
             expect_json(typed, tmp_path, 0)
-        # A command without a server may end before the history contains the note.
+        # Without a server, a command may end before the history contains the note.
         until(lambda: call_tool(server, "lithos_history", path="raft.md")["versions"])
     for typed, code in [TYPED[name] for name in TYPED if name.split()[0] in commands]:
         expect_json(typed, tmp_path, code)

@@ -1,4 +1,7 @@
-"""Kill -9 while a note with 500 incoming links is moved: after the restart all links follow it, or none."""
+"""Kill -9 while a note with 500 incoming links is moved.
+
+After the restart, all links or no links follow the note.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def places_of(notes: Path) -> set[str]:
 
 
 async def move_and_kill(server: Lithos, note: str, place: str, lag: float) -> bool:
-    """Move the note and kill the server. Return whether the move was acknowledged before the kill."""
+    """Move the note and kill the server. Return whether the move was confirmed before the kill."""
     acknowledged = [False]
 
     async def move() -> None:
@@ -70,7 +73,7 @@ async def move_and_kill(server: Lithos, note: str, place: str, lag: float) -> bo
 
 
 async def settle(server: Lithos, data: Path, note: str) -> str:
-    """Wait until all started work is finished. Return the path of the note."""
+    """Wait until all work that has begun is finished. Return the path of the note."""
     with trio.fail_after(PATIENCE):
         while any((data / ".lithos" / "moves").glob("*.json")):
             await trio.sleep(0.02)
@@ -84,7 +87,7 @@ async def settle(server: Lithos, data: Path, note: str) -> str:
 @pytest.mark.takes(16)
 @pytest.mark.deadline(300)
 @pytest.mark.nightly
-async def test_killed_move_is_complete_after_the_restart(tmp_path: Path) -> None:
+async def test_killed_move_is_completed_after_the_restart(tmp_path: Path) -> None:
     """behaviour 255"""
     data = tmp_path / "data"
     notes = data / "knowledge"

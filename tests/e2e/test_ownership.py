@@ -1,6 +1,6 @@
-"""Real servers whose lock file is removed or replaced.
+"""Real servers whose lock file is removed or replaced during operation.
 
-Only one server runs, and bridges find it.
+Only one server may run, and bridges must find it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tests.kernel.databases.test_lock_removed import Damage, remove, replace_by_
 
 pytestmark = pytest.mark.slow
 
-#: Ways to lose the lock file. tests/stores has the other ways, with ten repetitions and a process that owns
-#: but does not serve.
+#: Ways to lose the lock file. tests/stores tests the other ways ten times each, and also an owner process
+#: that does not serve.
 FILE = [remove, replace_by_copy, replace_by_empty]
 
 
@@ -53,8 +53,8 @@ def test_commands_and_backups_work_while_an_owner_holds_the_database(tmp_path: P
 
 
 @pytest.mark.deadline(150)
-async def test_owner_rewrites_its_lost_lock_and_bridges_find_it(tmp_path: Path) -> None:
-    """docs/spec/lifecycle.md §2: all ways run in parallel, since each waits for the owner's check."""
+async def test_owner_rewrites_a_lost_lock_and_bridges_find_it(tmp_path: Path) -> None:
+    """docs/spec/lifecycle.md §2: all ways are tested in parallel, as each waits for the owner's check."""
     with ExitStack() as stack:
         servers: dict[Damage, tuple[Path, Lithos, Any]] = {}
         for damage in FILE:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 RUNNABLE = [page for page in PAGES if "<!-- run -->" in page.read_text(encoding="utf-8")]
-#: Pages with explanations or lists only. `docs/index.md` repeats the commands of README.md.
+#: Pages that contain only explanations or lists. `docs/index.md` repeats the commands of README.md.
 WITHOUT_EXAMPLES = {"compare.md", "concepts.md", "faq.md", "glossary.md", "index.md", "style.md"}
 WITHIN = 90.0
 
@@ -30,7 +30,7 @@ def name_of(page: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", first_of(RUNNABLE, 6), ids=name_of)
 def test_page_examples_print_the_expected_output(page: Path, tmp_path: Path) -> None:
-    """Starts in an empty home after the first steps of README.md, with a free port in place of 8765."""
+    """Starts in an empty home folder after the first steps of README.md. A free port replaces 8765."""
     (tmp_path / "checkout").mkdir()
     person = Person.at(tmp_path / "checkout", tmp_path / "home", put_claude(tmp_path / "programs"))
     blocks = read_blocks(page.read_text(encoding="utf-8"))
@@ -50,7 +50,7 @@ def test_every_task_page_has_examples() -> None:
 @pytest.mark.needs("access", "clients", "imports", "proposals", "upkeep.evaluation")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_shown_command_can_be_parsed(page: Path) -> None:
-    """Covers blocks that cannot run in a test, too."""
+    """Also covers blocks that cannot be executed in a test."""
     for block in read_blocks(page.read_text(encoding="utf-8")):
         if block.language != "sh":
             continue
@@ -61,7 +61,7 @@ def test_every_shown_command_can_be_parsed(page: Path) -> None:
 
 
 def commands_in(line: str) -> list[list[str]]:
-    """Return the arguments of every `lithos` command in a line of shell."""
+    """Return the arguments of every `lithos` command in a shell line."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|()<>")
     lexer.whitespace_split, lexer.commenters = True, "#"
     found: list[list[str]] = []
@@ -79,11 +79,11 @@ def commands_in(line: str) -> list[list[str]]:
 
 @pytest.mark.needs("proposals")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_named_settings_tools_and_variables_exist(page: Path) -> None:
+def test_settings_tools_and_variables_named_in_pages_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     sections = "|".join(sorted((re.escape(name) for name in SECTIONS), key=len, reverse=True))
     keys = set(re.findall(rf"`((?:{sections})\.[a-z_]+)", text)) - SECTIONS
-    # Pages about other versions name retired settings, or the common prefix of several.
+    # Pages about other versions name retired settings, or a prefix of several retired settings.
     gone = {key for key in keys if any(retired.startswith(key) for retired in RETIRED)}
     keys -= gone if page.name in ("back-up.md", "import.md") else set()
     # `events.db` and similar names are files

@@ -1,4 +1,4 @@
-"""The released plugin: its server starts, and its hooks inform the model (behaviour 244)."""
+"""The released plugin. Its server starts, and its hooks inform the model (behaviour 244)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def run_hooks(plugin: Path, event: str, folder: Path, **told: str) -> list[str]:
 
 
 def expect_words(plugin: Path, event: str, folder: Path, **told: str) -> list[str]:
-    """Return the non-empty outputs of the hooks. First attempts may time out on a busy machine."""
+    """Return the outputs of the hooks that are not empty.
+
+    On a busy machine, the first attempts may time out.
+    """
     printed: list[str] = []
     for _ in range(6):
         again = run_hooks(plugin, event, folder, **told)
@@ -49,7 +52,10 @@ def expect_words(plugin: Path, event: str, folder: Path, **told: str) -> list[st
 
 
 def test_plugin_informs_a_session_through_its_hooks(tmp_path: Path) -> None:
-    """Behaviour 244: silence before a server runs, then one briefing, and another after a compaction."""
+    """Behaviour 244: hooks are silent before a server runs.
+
+    Then they print one briefing, and one after a compaction.
+    """
     plugin, folder = tmp_path / "plugin", tmp_path / "raft"
     folder.mkdir()
     assert main(["-d", str(tmp_path / "data"), "connect", "claude-code", "--plugin", str(plugin)]) == 0
@@ -63,7 +69,7 @@ def test_plugin_informs_a_session_through_its_hooks(tmp_path: Path) -> None:
         )
         assert server.answer()["result"]["structuredContent"]["status"] == "created"
         server.call(2, "lithos_search", query="raft log")
-        assert server.answer()["id"] == 2  # the note is indexed
+        assert server.answer()["id"] == 2  # the note is now indexed
         (told,) = expect_words(plugin, "SessionStart", folder, source="startup")
         assert "A raft log is replicated." in told
         assert run_hooks(plugin, "SessionStart", folder, source="resume") == [""]

@@ -1,6 +1,6 @@
-"""Wheel, sdist, plugin and bundle as published: each installs and its server answers (behaviour 245).
+"""Published wheel, sdist, plugin and bundle. Each can be installed, and its server answers (behaviour 245).
 
-Packages needed for building and installing come from the package index of pip and uv. Without an index these
+Packages for building and installing come from the package index of pip and uv. If there is no index, these
 tests are skipped with the reason.
 """
 
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.takes(20)]
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return an environment that finds only installed programs."""
+    """Return an environment in which only installed programs are found."""
     kept = clean_environment(extra)
     for name in ("PYTHONPATH", "VIRTUAL_ENV"):
         kept.pop(name, None)
@@ -48,7 +48,7 @@ def run(*words: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def find_uv(folder: Path) -> Path:
-    """Return the path of uv: from this environment, from the machine, or newly installed with pip."""
+    """Return the path of uv. It is in this environment, on the machine, or newly installed with pip."""
     found = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if found:
         return Path(found)
@@ -70,7 +70,7 @@ def uv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def built(uv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder with wheel and sdist. The wheel is built from the sdist."""
+    """Return the folder that contains the wheel and the sdist. The wheel is built from the sdist."""
     folder = tmp_path_factory.mktemp("dist")
     reach = subprocess.run(
         [uv, "tool", "run", "--quiet", "--from", "hatchling", "hatchling", "version", "--help"],
@@ -89,7 +89,7 @@ def wheel(built: Path) -> Path:
 
 
 def expect_server(words: Sequence[str | Path], folder: Path, **env: str) -> None:
-    """Check that the program speaks MCP on stdio and writes a note into the folder."""
+    """Assert that the program speaks MCP over stdio and writes a note into the folder."""
     settings = environment(env | {"LITHOS_DATA_DIR": str(folder / "data")})
     with stdio_program(words, settings, cwd=folder) as server:
         server.greet()
@@ -113,11 +113,11 @@ def test_wheel_and_sdist_pass_the_package_index_check(uv: Path, built: Path) -> 
     assert not [name for name in names if name.startswith(("tests/", "docs/", "bench/"))]
 
 
-def test_pip_installs_the_wheel_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
-    """Behaviour 245: the installed program writes the plugin, which starts the installed program."""
+def test_wheel_can_be_installed_with_pip_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    """Behaviour 245: the installed program writes the plugin, and the plugin starts the installed program."""
     venv.create(tmp_path / "empty", with_pip=True)
     programs = tmp_path / "empty" / "bin"
-    # Modules are compiled on import, because compiling all of them takes longer than the installation.
+    # Modules are compiled on import. Compiling all of them would take longer than the installation.
     run(programs / "python", "-m", "pip", "install", "--quiet", "--no-compile", wheel)
     expect_server([programs / "lithos-server", *SERVE], tmp_path)
     run(
@@ -135,21 +135,21 @@ def test_pip_installs_the_wheel_in_an_empty_environment(wheel: Path, tmp_path: P
     expect_server([entry["command"], *entry["args"]], tmp_path)
 
 
-def test_uvx_starts_the_server(uv: Path, wheel: Path, tmp_path: Path) -> None:
+def test_server_starts_with_uvx(uv: Path, wheel: Path, tmp_path: Path) -> None:
     """Behaviour 245."""
     expect_server([uv, "tool", "run", "--quiet", "--from", wheel, "lithos-server", *SERVE], tmp_path)
 
 
-def test_pipx_installs_the_server(uv: Path, wheel: Path, tmp_path: Path) -> None:
+def test_server_can_be_installed_with_pipx(uv: Path, wheel: Path, tmp_path: Path) -> None:
     """Behaviour 245."""
     homes = {f"PIPX_{name}": str(tmp_path / name.lower()) for name in ("HOME", "BIN_DIR", "MAN_DIR")}
-    search = f"{uv.parent}{os.pathsep}{os.environ['PATH']}"  # pipx finds uv through the path
+    search = f"{uv.parent}{os.pathsep}{os.environ['PATH']}"  # pipx finds uv on the path
     run(uv, "tool", "run", "--quiet", "pipx", "install", "--quiet", wheel, PATH=search, **homes)
     expect_server([tmp_path / "bin_dir" / "lithos-server", *SERVE], tmp_path)
 
 
 def test_published_plugin_starts_its_server(uv: Path, built: Path, tmp_path: Path) -> None:
-    """Behaviour 245: a local folder serves as package index for the wheel."""
+    """Behaviour 245: a local folder is the package index for the wheel."""
     assert bundle.main([str(tmp_path / "forms")]) == 0
     plugin = tmp_path / "forms" / "plugins" / "lithos"
     entry = json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["lithos"]
@@ -159,7 +159,7 @@ def test_published_plugin_starts_its_server(uv: Path, built: Path, tmp_path: Pat
 
 
 def test_unpacked_bundle_starts_its_server(uv: Path, built: Path, tmp_path: Path) -> None:
-    """Behaviour 245: runs the command of the manifest, with a local folder as package index for the wheel."""
+    """Behaviour 245: runs the command in the manifest. A local folder is the package index for the wheel."""
     assert bundle.main([str(tmp_path / "forms")]) == 0
     unpacked = tmp_path / "unpacked"
     with zipfile.ZipFile(tmp_path / "forms" / f"lithos-{__version__}.mcpb") as archive:

@@ -1,4 +1,4 @@
-"""Real processes with `lithos --vault` on one vault."""
+"""Real processes that use `lithos --vault` with one vault."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_vault_as_data_directory_is_refused(tmp_path: Path, vault: Path, env: di
     assert "--vault" in doctor.stdout
 
 
-def test_missing_vault_or_vault_around_the_data_directory_is_refused(
+def test_data_directory_inside_a_vault_and_missing_vault_are_refused(
     tmp_path: Path, vault: Path, env: dict[str, str]
 ) -> None:
     missing = run_lithos("--vault", tmp_path / "gone", "stats", env=env)
@@ -59,7 +59,10 @@ def test_missing_vault_or_vault_around_the_data_directory_is_refused(
 def test_commands_share_the_default_data_directory_of_a_vault(
     tmp_path: Path, vault: Path, env: dict[str, str]
 ) -> None:
-    """Without `--data-dir`, state is kept in the data home. `--vault` may precede or follow the command."""
+    """Without `--data-dir`, Lithos keeps its state in the data home.
+
+    `--vault` may precede or follow the command.
+    """
     found = run_lithos("search", "cloves", "--vault", vault, "--json", env=env)
     assert [row["path"] for row in json.loads(found.stdout)["results"]] == ["Zanzibar.md"], found.stderr
     by_variable = run_lithos("--json", "stats", env=env | {"LITHOS_VAULT": str(vault)})
@@ -80,10 +83,10 @@ def test_commands_share_the_default_data_directory_of_a_vault(
     assert sorted(path.name for path in vault.iterdir()) == [".obsidian", "Zanzibar.md"]
 
 
-async def test_second_owner_is_refused_and_a_bridge_works(
+async def test_second_owner_is_refused_but_a_bridge_works(
     tmp_path: Path, vault: Path, env: dict[str, str]
 ) -> None:
-    """Behaviour 249; lifecycle, section 2."""
+    """Behaviour 249 and docs/spec/lifecycle.md §2."""
     with running_lithos(tmp_path / "one", "--vault", str(vault), env=env) as server:
         for transport in ("http", "stdio"):
             second = run_lithos(
@@ -116,7 +119,7 @@ async def test_second_owner_is_refused_and_a_bridge_works(
 async def test_tools_are_listed_during_the_scan_of_a_large_vault(
     transport: str, tmp_path: Path, vault: Path, env: dict[str, str]
 ) -> None:
-    """Behaviour 250: on any machine, the tools are listed before the first scan is complete."""
+    """Behaviour 250: the tools are listed before the first scan is complete, even on a slow machine."""
     for number in range(3_000):
         (vault / f"note {number}.md").write_text(
             f"# Note {number}\n\n" + f"word{number} text of a note\n" * 40

@@ -1,4 +1,4 @@
-"""Start of `lithos serve`, and the messages and exit codes of failed starts."""
+"""Start of `lithos serve`, and messages and exit codes when the start fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.e2e.process import LITHOS, START_BOUND, clean_environment, read_line,
 
 
 @pytest.mark.slow
-def test_second_server_exits_4_and_names_the_holder(tmp_path: Path) -> None:
+def test_second_server_exits_with_4_and_names_the_owner(tmp_path: Path) -> None:
     """behaviour 195"""
     data = tmp_path / "data"
     with running_lithos(data) as server:
@@ -32,7 +32,7 @@ def test_second_server_exits_4_and_names_the_holder(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_port_in_use_is_reported_with_exit_1(tmp_path: Path) -> None:
+def test_port_in_use_is_reported_with_exit_code_1(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         refused = run_lithos("-d", tmp_path / "data", "serve", "-t", "http", "-p", str(port))
@@ -55,7 +55,7 @@ def test_port_in_use_is_reported_with_exit_1(tmp_path: Path) -> None:
         ({}, "", ["-p", "x"], ["--port"]),
     ],
 )
-def test_wrong_setting_exits_2_and_names_its_source(
+def test_invalid_setting_exits_with_2_and_names_its_source(
     env: dict[str, str], yaml: str, arguments: list[str], named: list[str], tmp_path: Path
 ) -> None:
     """behaviour 163"""
@@ -93,7 +93,7 @@ async def test_typed_options_override_environment_and_environment_overrides_yaml
 
 
 @pytest.mark.slow
-def test_corrupt_coordination_database_prevents_start_and_keeps_its_bytes(tmp_path: Path) -> None:
+def test_corrupt_coordination_database_prevents_startup_and_is_unchanged(tmp_path: Path) -> None:
     database = tmp_path / "data" / ".lithos" / "coordination.db"
     database.parent.mkdir(parents=True)
     damage = b"SQLite format 3\x00" + os.urandom(8176)
@@ -108,7 +108,7 @@ def test_corrupt_coordination_database_prevents_start_and_keeps_its_bytes(tmp_pa
 
 
 @pytest.mark.slow
-def test_file_as_data_directory_is_reported_with_exit_1(tmp_path: Path) -> None:
+def test_file_as_data_directory_is_reported_with_exit_code_1(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
     refused = run_lithos("-d", tmp_path / "data", "serve", "-t", "http", "-p", "0")
     assert refused.returncode == 1
@@ -125,7 +125,7 @@ def test_file_as_data_directory_is_reported_with_exit_1(tmp_path: Path) -> None:
         ({"LITHOS_LOG_LEVEL": "loud"}, ("-t", "stdio"), 2),
     ],
 )
-def test_fatal_error_is_json_in_a_json_log(
+def test_fatal_error_is_logged_as_json_in_a_json_log(
     env: dict[str, str], arguments: tuple[str, ...], code: int, tmp_path: Path
 ) -> None:
     refused = run_lithos("-d", tmp_path / "data", "serve", *arguments, env=env)
@@ -141,7 +141,7 @@ def test_fatal_error_is_json_in_a_json_log(
 
 
 @pytest.mark.slow
-def test_fatal_bug_is_one_json_log_line_with_traceback(tmp_path: Path) -> None:
+def test_unexpected_exception_is_one_json_log_line_with_traceback(tmp_path: Path) -> None:
     program = (
         "import sys, lithos.app.serving.serve as serve; from lithos.app.main import main\n"
         "def fail(*_): raise ZeroDivisionError('a bug')\n"
@@ -160,7 +160,7 @@ def test_fatal_bug_is_one_json_log_line_with_traceback(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_commands_other_than_serve_fail_with_plain_text(tmp_path: Path) -> None:
+def test_errors_of_commands_except_serve_are_plain_text(tmp_path: Path) -> None:
     failed = run_lithos("-d", tmp_path / "nowhere", "stats")
     assert failed.stderr.startswith("lithos: No notes found in ")
 
@@ -172,7 +172,7 @@ def modes_in(folder: Path) -> dict[str, int]:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
 def test_only_the_owner_may_read_databases_and_indexes(tmp_path: Path) -> None:
-    """Private files get modes as under umask 077. Notes get the modes of the real umask."""
+    """Private files get their modes as under umask 077. Notes get modes from the real umask."""
     data = tmp_path / "data"
     (data / "knowledge").mkdir(parents=True)
     (data / "knowledge" / "a.md").write_text("# A\n\nzanzibar\n")
@@ -181,7 +181,7 @@ def test_only_the_owner_may_read_databases_and_indexes(tmp_path: Path) -> None:
         with running_lithos(data) as server:
             call_tool(server, "lithos_write", title="B", content="b", agent="ada")
             databases = modes_in(data / ".lithos")
-        folders = modes_in(data)  # after the stop, which saves the vectors
+        folders = modes_in(data)  # these are the modes after the stop, which saves the vectors
     finally:
         os.umask(before)
     private = (".lithos", ".tantivy", ".usearch")

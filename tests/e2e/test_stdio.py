@@ -1,4 +1,7 @@
-"""`lithos serve` on stdio: only protocol on stdout, an end with stdin, and no reader of stderr needed."""
+"""`lithos serve` over stdio.
+
+Stdout has only protocol messages. The server ends with stdin and needs no stderr reader.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from tests.e2e.vault import make_vault
 
 
 @pytest.mark.slow
-def test_stdout_has_only_protocol_and_all_requests_are_answered(tmp_path: Path) -> None:
+def test_stdout_contains_only_protocol_messages_and_all_answers(tmp_path: Path) -> None:
     """behaviour 204"""
     make_vault(tmp_path / "data")
     with (
@@ -41,11 +44,11 @@ def test_stdout_has_only_protocol_and_all_requests_are_answered(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_client_that_never_reads_stderr_cannot_block_the_server(tmp_path: Path) -> None:
+def test_client_that_ignores_stderr_cannot_block_the_server(tmp_path: Path) -> None:
     """behaviours 176, 204"""
     folder = tmp_path / "data" / "knowledge"
     folder.mkdir(parents=True)
-    for number in range(300):  # each file causes one warning at the start
+    for number in range(300):  # each file causes one warning at startup
         (folder / f"broken-{number}.md").write_bytes(b"---\nx: [\n---\n" if number % 2 else b"\x00\xff\xfe")
     reading, writing = os.pipe()
     try:
@@ -70,7 +73,7 @@ def test_client_that_never_reads_stderr_cannot_block_the_server(tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["SIGTERM", "SIGINT"])
-def test_signal_ends_a_server_with_open_stdin(ending: str, tmp_path: Path) -> None:
+def test_signal_ends_a_server_whose_stdin_is_open(ending: str, tmp_path: Path) -> None:
     with stdio_server(tmp_path / "data", subprocess.DEVNULL) as server:
         server.greet()
         server.process.send_signal(signal.Signals[ending])

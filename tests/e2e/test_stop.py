@@ -1,4 +1,4 @@
-"""Stopping a real server by signal: it exits with 0 within five seconds and keeps acknowledged writes."""
+"""Stop of a real server by a signal. It exits with 0 within five seconds and keeps confirmed writes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def server(tmp_path: Path) -> Iterator[Lithos]:
 
 @pytest.fixture
 def connect(server: Lithos) -> Iterator[Callable[[], socket.socket]]:
-    """Yield a function that opens connections with a small receive buffer. They are closed after the test."""
+    """Yield a function that opens connections with a small receive buffer.
+
+    The connections are closed after the test.
+    """
     with ExitStack() as opened:
 
         def open_one() -> socket.socket:
@@ -90,7 +93,7 @@ def test_sigterm_ends_open_sse_streams_and_idle_connections(server: Lithos, conn
 
 
 @pytest.mark.slow
-async def test_writes_acknowledged_at_the_start_of_a_stop_survive(tmp_path: Path) -> None:
+async def test_writes_confirmed_at_the_start_of_a_stop_survive(tmp_path: Path) -> None:
     """behaviours 51, 193"""
     data = tmp_path / "data"
     acknowledged: dict[str, str] = {}
@@ -127,7 +130,7 @@ async def test_writes_acknowledged_at_the_start_of_a_stop_survive(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_sigterm_during_the_start_ends_with_exit_0(tmp_path: Path) -> None:
+def test_sigterm_during_startup_ends_with_exit_code_0(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "knowledge"
     folder.mkdir(parents=True)
     for number in range(1500):
@@ -152,7 +155,7 @@ def test_sigterm_during_the_start_ends_with_exit_0(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_signal_during_module_loading_ends_the_start(tmp_path: Path) -> None:
+def test_signal_during_module_loading_ends_the_startup(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"
         "from lithos.app.main import main; from lithos.server.command import streams\n"

@@ -1,4 +1,4 @@
-"""Named tokens with real servers, commands and clients (behaviours 246, 247, 248)."""
+"""Named tokens with real servers, real commands and real clients (behaviours 246, 247, 248)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.repeats import first_of
 pytestmark = pytest.mark.slow
 
 #: Maximum seconds until a token change takes effect, even on a very busy machine.
-#: `tests/access/service/test_keyring.py` checks the promised 2 s on a mock clock.
+#: `tests/access/service/test_keyring.py` tests the promised 2 s on a mock clock.
 WITHIN = 60.0
-#: Pattern of a printed secret.
+#: Pattern of a secret that a command prints.
 SECRET = re.compile(r"lithos_[\w-]{43}")
 
 
@@ -47,7 +47,10 @@ def data(tmp_path: Path) -> Path:
 
 
 async def test_two_agents_write_as_themselves_and_a_reader_cannot_write(data: Path) -> None:
-    """behaviours 246, 247: uses streamable HTTP and SSE. A revoked agent is refused within 2 s (248)."""
+    """behaviours 246, 247: covers streamable HTTP and SSE.
+
+    A revoked agent is refused within 2 s (behaviour 248).
+    """
     ada, bob = create(data, "ada", "--agent", "ada"), create(data, "bob", "--agent", "bob")
     reader = create(data, "looker", "--rights", "read")
     with running_lithos(data) as server:
@@ -89,7 +92,7 @@ async def test_two_agents_write_as_themselves_and_a_reader_cannot_write(data: Pa
 
 
 async def _revoke_and_see(data: Path, server: Lithos, secret: str) -> None:
-    """Revoke a token with the command. Its stream must end and new calls must be refused in time."""
+    """Revoke a token with the command. Its stream must end in time, and new calls must be refused in time."""
     stream = await trio.open_tcp_stream(*server.address)
     async with stream:
         request = f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n\r\n"
@@ -107,8 +110,11 @@ async def _revoke_and_see(data: Path, server: Lithos, secret: str) -> None:
     assert time.monotonic() - began < WITHIN
 
 
-def test_owners_commands_need_no_token(data: Path) -> None:
-    """The lock contains a token that only the owner can read. Clients find the address without this token."""
+def test_commands_of_the_owner_need_no_token(data: Path) -> None:
+    """The lock file contains a token that only the owner can read.
+
+    Clients find the address without this token.
+    """
     with running_lithos(data) as server:
         secret = create(data, "ci", "--rights", "read")
         until(lambda: get(server, "/metrics")[0] == 401)
@@ -132,7 +138,7 @@ def test_owners_commands_need_no_token(data: Path) -> None:
 
 @pytest.fixture
 def refusals(data: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield every output of a server that refuses all requests, and the secrets used."""
+    """Yield every output of a server that refuses all requests, and the secrets that the requests used."""
     secrets = [create(data, "reader", "--rights", "read", "--agent", "bot"), create(data, "gone")]
     wrong = "lithos_" + "w" * 43
     said: list[str] = []
@@ -165,7 +171,7 @@ def refusals(data: Path) -> Iterator[tuple[str, list[str]]]:
     return "\n".join(said), [*secrets, wrong]
 
 
-def test_no_token_appears_in_logs_metrics_or_errors(refusals: tuple[str, list[str]], data: Path) -> None:
+def test_logs_metrics_and_errors_contain_no_token(refusals: tuple[str, list[str]], data: Path) -> None:
     """behaviour 248"""
     said, secrets = refusals
     assert len(secrets) == 4
@@ -184,7 +190,7 @@ def test_no_token_appears_in_logs_metrics_or_errors(refusals: tuple[str, list[st
 
 
 @pytest.mark.parametrize("fault", first_of(["damaged", "removed", "unreadable"], 1))
-def test_start_with_a_lost_token_file_refuses_callers_with_reason(data: Path, fault: str) -> None:
+def test_server_without_its_token_file_refuses_callers_with_a_reason(data: Path, fault: str) -> None:
     """behaviour 248"""
     secret = create(data, "ci", "--rights", "admin")
     file = data / ".lithos" / "tokens.json"

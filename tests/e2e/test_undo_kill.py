@@ -1,4 +1,7 @@
-"""Kill -9 during `lithos undo` and during restores: repeated runs end in the same state as one run."""
+"""Kill -9 during `lithos undo` and during restores.
+
+Repeated commands must end in the same state as one command.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ def text_of(number: int) -> str:
 
 
 async def make_notes(client: WireClient) -> dict[str, str]:
-    """Create notes that `bot` changed before and after another agent. Return their texts without `bot`."""
+    """Create notes that `bot` changed before and after another agent.
+
+    Return the texts without the changes by `bot`.
+    """
     wanted = {}
     for number in range(NOTES):
         made = await client.call("lithos_write", title=f"N{number}", content=text_of(number), agent="ann")
@@ -48,8 +54,8 @@ async def history(client: WireClient, note: str) -> list[dict[str, Any]]:
 @pytest.mark.takes(40)
 @pytest.mark.deadline(400)
 @pytest.mark.parametrize("is_served", first_of([True, False], 0, 1))
-async def test_undo_with_repeated_kills_ends_like_one_run(tmp_path: Path, is_served: bool) -> None:
-    """Behaviour 412: kill -9 hits the command and the server that it calls."""
+async def test_undo_with_repeated_kills_has_the_same_result(tmp_path: Path, is_served: bool) -> None:
+    """Behaviour 412: kill -9 hits the command, and also the server that it calls."""
     data, random = tmp_path / "data", Random(7)
     with running_lithos(data) as server:
         async with WireClient.open(server.address) as client:
@@ -86,7 +92,7 @@ async def test_undo_with_repeated_kills_ends_like_one_run(tmp_path: Path, is_ser
 @pytest.mark.takes(30)
 @pytest.mark.deadline(400)
 async def test_restores_killed_at_any_moment_are_complete_or_absent(tmp_path: Path) -> None:
-    """Behaviour 412: covers existing and deleted notes. Acknowledged changes are kept."""
+    """Behaviour 412: covers existing and deleted notes. Confirmed changes are kept."""
     data, random = tmp_path / "data", Random(8)
     wanted: dict[str, str] = {}
     with running_lithos(data) as server:

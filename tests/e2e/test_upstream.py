@@ -1,4 +1,4 @@
-"""Data directories of upstream 0.2 to 0.4, served in place by a real server with every row and column."""
+"""Data directories of upstream 0.2 to 0.4, which a real server serves in place with every row and column."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from tests.repeats import first_of
 pytestmark = pytest.mark.slow
 
 SHAPES = ("0.4", "0.3", "0.2")
-#: The only renamed columns, listed in docs/import.md.
+#: All renamed columns, which docs/import.md lists.
 RENAMED = {("tasks", "completed_at"): "resolved_at"}
 
 
 def comparable(table: str, column: str, value: Any) -> Any:
-    """Return a comparable value: times as instants, everything else unchanged with its type."""
+    """Return a comparable value. Times become instants. Other values keep their type."""
     if column.endswith(("_at", "timestamp")) and (moment := read_time(value)) is not None:
         return moment
     return (type(value).__name__, value)
 
 
 def lost(before: dict[str, list[dict[str, Any]]], after: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
-    """Yield the rows of `before` that have no equal row in `after` (columns of `before` only)."""
+    """Yield the rows of `before` that have no equal row in `after`. Only columns of `before` are compared."""
     for table, rows in before.items():
         found = [
             {column: comparable(table, column, value) for column, value in row.items()}
@@ -76,7 +76,7 @@ async def check_all_is_shown(url: str, shape: str) -> None:
         assert "zanzibar" in note["content"]
         assert note["metadata"]["extra"] == {"owner_key": 7}
         assert (note["metadata"]["author"], note["metadata"]["tags"]) == ("ada", ["consensus"])
-        assert note["retrieval_count"] >= 2  # counts the reads in upstream's log and in this test
+        assert note["retrieval_count"] >= 2  # includes reads in upstream's log and in this test
         older = await call(client, "lithos_read", path="old/mapping.md", agent_id="observer")
         assert older["metadata"]["derived_from_ids"] == [upstream.RAFT]
         tasks = (await call(client, "lithos_task_list", with_claims=True))["tasks"]
@@ -129,7 +129,7 @@ async def test_every_upstream_row_and_column_is_served_and_kept(tmp_path: Path, 
     assert "Upstream Lithos used this directory" in told
     assert "5 tasks" in told
     assert databases(data, shape) == before  # the doctor changes nothing
-    for _ in range(2):  # the second start migrates nothing
+    for _ in range(2):  # the second start has nothing to migrate
         with running_lithos(data) as server:
             await check_all_is_shown(server.url, shape)
         check_nothing_is_lost(data, before)
@@ -138,8 +138,8 @@ async def test_every_upstream_row_and_column_is_served_and_kept(tmp_path: Path, 
             assert name in told
 
 
-async def test_agents_keep_the_columns_that_only_upstream_knows(tmp_path: Path) -> None:
-    """behaviour 242: agents register, claim, finish and give feedback on upstream's rows."""
+async def test_columns_that_only_upstream_uses_are_kept(tmp_path: Path) -> None:
+    """behaviour 242: agents register, claim, complete and give feedback on upstream's rows."""
     data = upstream.build(tmp_path / "data")
     with running_lithos(data) as server:
         async with connected("mcp", url=server.url) as client:
@@ -157,7 +157,7 @@ async def test_agents_keep_the_columns_that_only_upstream_knows(tmp_path: Path) 
     assert (ada["name"], ada["theirs"]) == ("Ada L.", "x")
     (task,) = (row for row in after["tasks"] if row["id"] == upstream.OPEN)
     assert (task["title"], task["status"], task["theirs"]) == ("Changed", "completed", "x")
-    assert len(after["tasks"]) == 5  # foreign keys in upstream's tables must not delete rows
+    assert len(after["tasks"]) == 5  # foreign keys in upstream's tables must not cause the deletion of rows
     rows = upstream.dump(data / ".lithos" / "stats.db")["node_stats"]
     assert next(row for row in rows if row["node_id"] == upstream.RAFT)["theirs"] == "s"
 
@@ -169,7 +169,7 @@ def is_owner(data: Path, pid: int) -> bool:
 
 
 @pytest.mark.parametrize("shape", first_of(SHAPES, 1))
-async def test_first_start_killed_at_any_point_is_repeated(tmp_path: Path, shape: str) -> None:
+async def test_first_start_killed_at_any_point_can_be_repeated(tmp_path: Path, shape: str) -> None:
     """behaviour 242"""
     data = upstream.build(tmp_path / "data", shape)
     before = databases(data, shape)
@@ -179,15 +179,15 @@ async def test_first_start_killed_at_any_point_is_repeated(tmp_path: Path, shape
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean_environment(),
         ) as process:  # fmt: skip
             until(partial(is_owner, data, process.pid))
-            time.sleep(0.02 * round_)  # each round kills a little later in the start
+            time.sleep(0.02 * round_)  # in each round, the kill comes a little later during the start
             process.kill()
     with running_lithos(data) as server:
         await check_all_is_shown(server.url, shape)
     check_nothing_is_lost(data, before)
 
 
-def test_rows_only_in_the_wal_are_migrated(tmp_path: Path) -> None:
-    """behaviour 242: the other server was killed, with its last commits in the write-ahead log."""
+def test_rows_that_are_only_in_the_wal_are_migrated(tmp_path: Path) -> None:
+    """behaviour 242: the upstream server was killed with its last commits in the write-ahead log."""
     data = upstream.build(tmp_path / "data", "0.3")
     script = (
         "import os,sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('PRAGMA journal_mode=WAL');"
@@ -204,7 +204,7 @@ def test_rows_only_in_the_wal_are_migrated(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", first_of(["0.4", "0.3"], 1))
-def test_damaged_coordination_database_is_refused_and_kept_intact(tmp_path: Path, shape: str) -> None:
+def test_damaged_coordination_database_is_refused_and_unchanged(tmp_path: Path, shape: str) -> None:
     """behaviour 242"""
     data = upstream.build(tmp_path / "data", shape)
     path = upstream.coordination_path(data, shape)
@@ -216,7 +216,7 @@ def test_damaged_coordination_database_is_refused_and_kept_intact(tmp_path: Path
     assert (data / ".lithos" / "coordination.db").read_bytes() == damaged
 
 
-def test_damaged_statistics_are_set_aside_with_their_bytes(tmp_path: Path) -> None:
+def test_damaged_statistics_file_is_set_aside_unchanged(tmp_path: Path) -> None:
     """behaviour 242"""
     data = upstream.build(tmp_path / "data")
     path = data / ".lithos" / "stats.db"
@@ -244,8 +244,8 @@ def test_unwritable_directory_is_refused_and_unchanged(tmp_path: Path) -> None:
     assert databases(data, "0.4") == before
 
 
-def test_times_are_compared_as_instants() -> None:
-    """Check that `comparable` equates one time in two notations, and distinguishes different times."""
+def test_times_are_compared_as_points_in_time() -> None:
+    """Checks that `comparable` equates one time in two notations and distinguishes different times."""
     noon = comparable("tasks", "created_at", "2025-01-02 12:00:00")
     assert (
         noon

@@ -1,4 +1,4 @@
-"""`lithos reconcile --accept-vanished`, and external edits with a real process."""
+"""`lithos reconcile --accept-vanished`, and external edits with a real server process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def wait_for(server: Lithos, component: str, **expected: object) -> None:
-    """Wait until a component of `/health` has all these values."""
+    """Wait until a component of `/health` has all the given values."""
     until(lambda: server.health()[1][component].items() >= expected.items(), server.health)
 
 
@@ -31,7 +31,7 @@ async def make_corpus(data: Path) -> None:
 
 
 async def documents(data: Path) -> tuple[int, list[str]]:
-    """Return the number of known notes and the paths of all deletions in the journal."""
+    """Return the number of known notes, and the paths of all deletions in the journal."""
     async with serving(data) as lithos:
         events = lithos.server.get(Coordinator)._store.events_after(0)
         gone = [str(e.draft.payload["path"]) for e in events if e.draft.type == "note.deleted"]
@@ -42,7 +42,7 @@ async def documents(data: Path) -> tuple[int, list[str]]:
 
 
 @pytest.mark.parametrize("whole_folder", [False, True])
-async def test_vanished_files_are_dropped_at_once_without_a_server(tmp_path, whole_folder):
+async def test_vanished_files_are_accepted_at_once_without_a_server(tmp_path, whole_folder):
     """behaviour 198"""
     data = tmp_path / "data"
     await make_corpus(data)
@@ -66,7 +66,7 @@ async def test_vanished_files_are_dropped_at_once_without_a_server(tmp_path, who
     assert await documents(data) == (30 - len(lost), lost)
 
 
-async def test_reconcile_leaves_its_approval_for_a_running_server(tmp_path):
+async def test_reconcile_stores_its_approval_for_a_running_server(tmp_path):
     """behaviour 198"""
     data = tmp_path / "data"
     await make_corpus(data)

@@ -1,4 +1,4 @@
-"""A vault of files from other programs: served, searched, changed in one place, and stopped."""
+"""Vault with files of other programs. It is served, searched, changed in one note, and stopped."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def use_everything(transport: str, url: str, data: Path) -> None:
         assert written["id"] in [row["id"] for row in answer["results"]]
         read = await call(client, "lithos_read", id=written["id"])
         assert content in read["content"]
-        with trio.fail_after(60):  # the first index may still be incomplete
+        with trio.fail_after(60):  # until then, the first index may be incomplete
             while (stats := await call(client, "lithos_stats"))["index_drift_detected"]:
                 await trio.sleep(0.05)
         assert stats["documents"] >= NOTES
@@ -49,7 +49,9 @@ async def use_everything(transport: str, url: str, data: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["mcp", "sse", "stdio"])
-async def test_served_vault_keeps_every_foreign_byte_and_mtime(transport: str, tmp_path: Path) -> None:
+async def test_served_vault_keeps_all_foreign_bytes_and_modification_times(
+    transport: str, tmp_path: Path
+) -> None:
     """behaviours 176, 180, 181, 195, 204"""
     data = tmp_path / "data"
     folder = make_vault(data)
@@ -71,7 +73,7 @@ async def test_served_vault_keeps_every_foreign_byte_and_mtime(transport: str, t
 
 
 @pytest.mark.slow
-async def test_tool_update_changes_only_the_intended_spans(tmp_path: Path) -> None:
+async def test_tool_update_changes_only_the_intended_parts_of_a_file(tmp_path: Path) -> None:
     """behaviours 10, 175, 176"""
     data = tmp_path / "data"
     folder = make_vault(data)
@@ -106,7 +108,7 @@ async def test_tool_update_changes_only_the_intended_spans(tmp_path: Path) -> No
 
 
 def removed_lines(old: bytes, new: bytes) -> list[bytes]:
-    """Return the lines of `old` that are missing in `new`, according to a line diff."""
+    """Return the lines of `old` that a line diff reports as missing in `new`."""
     before, after = old.splitlines(True), new.splitlines(True)
     changes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     return [line for kind, start, end, _, _ in changes if kind != "equal" for line in before[start:end]]

@@ -1,4 +1,4 @@
-"""Several vaults in one real process, which bridges stdio of one vault and survives failures of others."""
+"""Several vaults in one real process. Stdio of one vault is bridged to it, and it survives failed vaults."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def config(tmp_path: Path) -> Path:
 
 @contextmanager
 def serving(config: Path) -> Iterator[Lithos]:
-    """Serve all vaults on one port. Afterwards the server is stopped and must exit with 0."""
+    """Serve all vaults on one port. Afterwards, stop the server. It must exit with 0."""
     errors = config.with_suffix(".stderr")
     with errors.open("ab") as sink:
         process = subprocess.Popen(
@@ -59,7 +59,7 @@ def serving(config: Path) -> Iterator[Lithos]:
 
 @contextmanager
 def stdio(config: Path, *arguments: str | Path) -> Iterator[StdioServer]:
-    """Yield a stdio server for the vault that these arguments name."""
+    """Yield a stdio server for the vault that the arguments name."""
     with config.with_suffix(".bridge").open("ab") as sink:
         words = [*LITHOS, *arguments, "serve", "-t", "stdio"]
         with stdio_program(words, clean_environment(), stderr=sink.fileno(), cwd=config.parent) as server:
@@ -75,12 +75,12 @@ def structured(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def states(server: Lithos) -> dict[str, str]:
-    """Return the components of each vault, as `/health` reports them."""
+    """Return the components of each vault that `/health` reports."""
     return {name: told["status"] for name, told in server.health()[1].items()}
 
 
 def ways(config: Path, name: str) -> Sequence[Sequence[str | Path]]:
-    """Return the ways in which a client can name one vault."""
+    """Return all command lines by which a client can name one vault."""
     folder, data = config.parent / name, config.parent / f"{name}-data"
     return (
         ("--vault", folder, "--data-dir", data),
@@ -89,8 +89,8 @@ def ways(config: Path, name: str) -> Sequence[Sequence[str | Path]]:
     )
 
 
-def test_stdio_of_one_vault_reaches_the_multi_vault_process(config: Path) -> None:
-    """behaviour 296: the answers come from that vault only, with and without required tokens"""
+def test_stdio_of_one_vault_connects_to_the_multi_vault_process(config: Path) -> None:
+    """behaviour 296: the answers come only from that vault, with and without required tokens."""
     with serving(config) as server:
         until(lambda: states(server) == dict.fromkeys(NAMES, "ok"), server.health)
         for has_tokens in (False, True):
@@ -116,7 +116,7 @@ def test_stdio_of_one_vault_reaches_the_multi_vault_process(config: Path) -> Non
             until(lambda: server.ask("GET", "/v/work/audit")[0] == 401)
 
 
-def test_process_survives_with_one_vault_and_adds_the_others(config: Path) -> None:
+def test_process_starts_with_one_vault_and_adds_the_others(config: Path) -> None:
     """behaviour 295"""
     locks = [OwnerLock(config.parent / f"{name}-data" / ".lithos" / "lock") for name in ("home", "third")]
     for lock in locks:

@@ -1,4 +1,4 @@
-"""`lithos wait`, `events`, `audit` and `inspect tasks` with a real server and across its restarts."""
+"""`lithos wait`, `events`, `audit` and `inspect tasks` with a real server, and across its restarts."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def data(server: Lithos) -> Path:
 
 
 @pytest.mark.slow
-def test_wait_in_another_process_returns_with_the_finding(server: Lithos, data: Path) -> None:
-    """behaviour 208: Show 1; events of other tasks do not end the wait."""
+def test_wait_in_another_process_ends_with_the_finding(server: Lithos, data: Path) -> None:
+    """behaviour 208, Show 1: events of other tasks do not end the wait."""
     mine, other = (
         call_tool(server, "lithos_task_create", title=title, agent="ada")["task_id"] for title in "ab"
     )
@@ -45,8 +45,10 @@ def test_wait_in_another_process_returns_with_the_finding(server: Lithos, data: 
 
 
 @pytest.mark.slow
-def test_wait_without_an_event_exits_3_after_its_timeout(server: Lithos, data: Path, tmp_path: Path) -> None:
-    """behaviours 208, 209: covers runs with a server and without one."""
+def test_wait_without_an_event_exits_with_3_at_its_timeout(
+    server: Lithos, data: Path, tmp_path: Path
+) -> None:
+    """behaviours 208, 209: covers a wait with a server and a wait without one."""
     for place in (data, tmp_path / "nowhere"):
         waited = run_lithos("-d", place, "--json", "wait", "--types", "no.such", "--timeout", "0.3")
         assert (waited.returncode, waited.stdout, waited.stderr) == (3, "", "")
@@ -54,7 +56,7 @@ def test_wait_without_an_event_exits_3_after_its_timeout(server: Lithos, data: P
 
 
 @pytest.mark.slow
-def test_cursor_skips_and_repeats_no_event_between_calls(server: Lithos, data: Path) -> None:
+def test_event_cursor_neither_skips_nor_repeats_events_between_calls(server: Lithos, data: Path) -> None:
     """behaviour 208"""
     arguments = ("wait", "--types", "note.created", "--cursor", "show", "--timeout")
     assert run_lithos("-d", data, *arguments, "0.5").returncode == 3
@@ -67,7 +69,9 @@ def test_cursor_skips_and_repeats_no_event_between_calls(server: Lithos, data: P
 
 
 @pytest.mark.slow
-def test_since_includes_earlier_events_and_reports_an_unknown_one(server: Lithos, data: Path) -> None:
+def test_since_option_includes_earlier_events_and_reports_unknown_positions(
+    server: Lithos, data: Path
+) -> None:
     """behaviour 208"""
     write_notes(server, ["Since 1", "Since 2"])
     events = [
@@ -82,7 +86,7 @@ def test_since_includes_earlier_events_and_reports_an_unknown_one(server: Lithos
 
 
 @pytest.mark.slow
-def test_wait_command_waits_for_server_and_continues_after_restart(tmp_path: Path) -> None:
+def test_wait_command_waits_for_a_server_and_survives_its_restart(tmp_path: Path) -> None:
     """behaviour 208"""
     data = tmp_path / "data"
     data.mkdir()
@@ -97,7 +101,7 @@ def test_wait_command_waits_for_server_and_continues_after_restart(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_events_follow_the_server_and_end_at_the_limit(server: Lithos, data: Path) -> None:
+def test_events_command_follows_the_server_and_stops_at_its_limit(server: Lithos, data: Path) -> None:
     """behaviour 209"""
     with command(data, "--json", "events", "--types", "note.created", "--limit", "2") as following:
         await_clients(server, 1)
@@ -111,7 +115,7 @@ def test_events_follow_the_server_and_end_at_the_limit(server: Lithos, data: Pat
 
 
 @pytest.mark.slow
-def test_events_are_read_from_the_journal_without_a_server(tmp_path: Path) -> None:
+def test_events_command_reads_the_journal_without_a_server(tmp_path: Path) -> None:
     """behaviour 209"""
     data = tmp_path / "data"
     with running_lithos(data) as server:
@@ -130,7 +134,7 @@ def test_events_are_read_from_the_journal_without_a_server(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_audit_shows_readers_and_notes(server: Lithos, data: Path) -> None:
+def test_audit_command_shows_readers_and_notes(server: Lithos, data: Path) -> None:
     """behaviours 138, 209"""
     title = "Audited"
     note = call_tool(server, "lithos_write", title=title, content="Text.", agent="ada")["id"]
@@ -149,7 +153,7 @@ def test_audit_shows_readers_and_notes(server: Lithos, data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_inspect_tasks_shows_open_tasks_or_all(server: Lithos, data: Path) -> None:
+def test_inspect_tasks_shows_only_open_tasks_or_all_tasks(server: Lithos, data: Path) -> None:
     """behaviour 209"""
     done, held = (
         call_tool(server, "lithos_task_create", title=title, agent="ada")["task_id"] for title in ("D", "H")
@@ -183,7 +187,7 @@ def test_inspect_tasks_shows_findings_and_blockers(server: Lithos, data: Path) -
     assert (by_id[first]["blockers"], by_id[first]["claims"]) == ([], [])
 
 
-def test_wrong_command_line_exits_2() -> None:
+def test_wrong_command_line_exits_with_2() -> None:
     for typed in (
         "wait --timeout -1", "wait --timeout nan", "wait --since 1 --cursor x", "events --limit 0",
         "audit -n x",

@@ -1,4 +1,4 @@
-"""A server with too few file watches from the system, which must still follow its notes."""
+"""Server for which the system permits too few file watches. It must still notice changes of its notes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.e2e import process
 from tests.e2e.faults.scene import scene
 
 LIMIT = "/proc/sys/user/max_inotify_watches"
-#: Lower the limit in a separate user namespace, because the limit of the machine must not change.
+#: Lower the limit in a separate user namespace, so that the limit of the machine does not change.
 SCRIPT = f'echo 3 > {LIMIT} && exec "$@"'
 
 
 @pytest.mark.slow
-async def test_edits_beyond_the_watch_limit_are_followed_and_reported(
+async def test_edits_beyond_the_watch_limit_are_noticed_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 199"""

@@ -1,4 +1,4 @@
-"""The workers of docs/tasks.md with a real server: each task runs once and in order, despite kills."""
+"""The workers in docs/tasks.md with a real server. Despite kills, each task runs once and in order."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tests.e2e.pages import read_blocks
 from tests.e2e.process import Lithos, run_lithos, running_lithos, until
 
 PAGE = Path(__file__).parents[2] / "docs" / "tasks.md"
-#: A tenth of a minute, the shortest possible claim.
+#: A tenth of a minute, which is the shortest possible claim duration.
 MINUTES = "0.1"
-#: The work on a task, which prints its begin and end. The slow task hangs the first time only.
+#: The work on a task. It prints its begin and its end. The slow task hangs only the first time.
 WORK = """
 echo "begin $1 $(date +%s.%N) $PPID" >> "$LOG"
 if [ "$2" = slow ] && mkdir "$LOG.hung" 2> /dev/null; then sleep 600; fi
@@ -40,14 +40,14 @@ def program(name: str) -> str:
 
 
 def strip_types(source: str) -> str:
-    """Remove the worker's type annotations, as Node 22.18 does automatically."""
+    """Remove the worker's type annotations, as Node 22.18 does on its own."""
     stripped = re.sub(r"(?<=[\w)]): (?:string|object|Promise<any>)(?=[,) ])", "", source)
     assert stripped != source
     return stripped
 
 
 def commands(folder: Path) -> dict[str, list[str]]:
-    """Return the start commands of the worker kinds that this machine can run."""
+    """Return the start command of each worker kind that can run on this machine."""
     (folder / "work.sh").write_text(WORK)
     (folder / "worker.py").write_text(program("worker.py"))
     (folder / "worker.mjs").write_text(strip_types(program("worker.ts")))
@@ -59,7 +59,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
 
 @contextmanager
 def worker(command: list[str], server: Lithos, agent: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Yield a running worker in its own process group, so that its children can be killed with it."""
+    """Yield a running worker. Its own process group makes it possible to kill its children."""
     process = subprocess.Popen(
         [*command, server.url, agent, MINUTES, "sh", str(folder / "work.sh")],
         env=os.environ | {"LOG": str(folder / "log")},
@@ -75,13 +75,13 @@ def worker(command: list[str], server: Lithos, agent: str, folder: Path) -> Iter
 
 
 def logged(folder: Path, what: str) -> list[tuple[str, float]]:
-    """Return (task, time) of each begin or end in order."""
+    """Return task and time of each begin or each end, in order."""
     lines = [line.split() for line in (folder / "log").read_text().splitlines()]
     return [(task, float(moment)) for kind, task, moment, _ in lines if kind == what]
 
 
 def completed(data: Path) -> list[str]:
-    """Return the tasks with a reported completion."""
+    """Return the tasks whose completion was reported."""
     told = run_lithos("-d", data, "events", "--types", "task.completed", "--since", "0", "--no-follow")
     return re.findall(r'"task_id": "([^"]+)"', told.stdout)
 
@@ -93,7 +93,7 @@ def test_example_workers_are_short() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["python", "typescript"])
-def test_worker_completes_all_tasks_in_order_and_ends(tmp_path: Path, kind: str) -> None:
+def test_worker_completes_all_tasks_in_order_and_exits(tmp_path: Path, kind: str) -> None:
     """behaviour 258"""
     command = commands(tmp_path).get(kind)
     if command is None:
@@ -111,7 +111,7 @@ def test_worker_completes_all_tasks_in_order_and_ends(tmp_path: Path, kind: str)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["python", "typescript"])
-def test_failing_task_is_tried_three_times_and_then_failed(tmp_path: Path, kind: str) -> None:
+def test_failing_task_is_tried_three_times_and_then_marked_failed(tmp_path: Path, kind: str) -> None:
     """Behaviour 404."""
     command = commands(tmp_path).get(kind)
     if command is None:
@@ -171,8 +171,8 @@ def test_four_workers_complete_a_hundred_tasks_despite_a_kill(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-async def test_32_agents_race_over_a_real_server(tmp_path: Path) -> None:
-    """behaviour 258: each task is claimed once, oldest first, never while blocked. Fences grow."""
+async def test_32_agents_compete_for_tasks_of_a_real_server(tmp_path: Path) -> None:
+    """behaviour 258: each task is claimed once, oldest first, and never while it is blocked. Fences grow."""
     with running_lithos(tmp_path / "data") as server:
         first = call_tool(server, "lithos_task_create", title="first", agent="a")["task_id"]
         tasks = [first]
@@ -202,8 +202,8 @@ async def test_32_agents_race_over_a_real_server(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.deadline(120)
-def test_expiry_is_reported_once_despite_repeated_kills(tmp_path: Path) -> None:
-    """behaviour 260: covers claims that expire while the server is down."""
+def test_expiry_is_reported_only_once_despite_repeated_kills(tmp_path: Path) -> None:
+    """behaviour 260: covers claims that expire while no server runs."""
     data = tmp_path / "data"
     fences: list[int] = []
     for _ in range(5):

@@ -1,11 +1,11 @@
-"""A small realistic vault: frontmatter, line endings and conventions of other programs."""
+"""Small realistic vault with frontmatter, line endings and conventions of other programs."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-#: A note of an Obsidian user with comments and keys that Lithos does not know.
+#: A note of an Obsidian user. It has comments, and keys that Lithos does not use.
 COMMENTED = b"""\
 ---
 # kept by hand, please do not reorder
@@ -51,12 +51,12 @@ FILES: dict[str, bytes] = {
     "attachments/pixel.png": b"\x89PNG\r\n\x1a\n\x00",
 }
 NOTES = sum(path.endswith(".md") for path in FILES)
-#: An old, unusual time in nanoseconds. A rewritten file cannot have this time by chance.
+#: An old and unusual time in nanoseconds. A rewritten file cannot have this time by chance.
 MTIME_NS = 1_600_000_000_123_456_789
 
 
 def make_vault(data: Path) -> Path:
-    """Write the vault below `data/knowledge` and return that folder."""
+    """Write the vault below `data/knowledge`. Return that folder."""
     folder = data / "knowledge"
     for path, content in FILES.items():
         file = folder / path
@@ -67,7 +67,7 @@ def make_vault(data: Path) -> Path:
 
 
 def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Return bytes and mtime (ns) of every file."""
+    """Return bytes and modification time (ns) of every file."""
     return {
         str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
         for path in sorted(folder.rglob("*"))

@@ -1,4 +1,4 @@
-"""The worker that lets a language model propose edges, with a model whose answers are recorded."""
+"""Worker that lets a language model propose edges. The answers of the model are recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import trio
 from examples import infer_edges
 from tests.server.whole import Whole, whole_server
 
-#: Similar enough to be neighbours, and different enough.
+#: The texts are similar enough to be neighbours, but they differ enough to be separate notes.
 TEXTS = {
     "Coffee brewing": "Water for coffee should be just below boiling when it is poured over the grounds.",
     "Espresso": "Espresso is coffee brewed with hot water under pressure through finely ground beans.",
@@ -32,7 +32,7 @@ EDGE = {
 
 
 class Model(HTTPServer):
-    """A language model that gives one recorded answer to every question."""
+    """A language model that gives one and the same recorded answer to every question."""
 
     def __init__(self, answer: Any) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -45,7 +45,7 @@ class Model(HTTPServer):
         return f"http://127.0.0.1:{self.server_port}/v1"
 
     def notes(self) -> list[dict[str, Any]]:
-        """The subject and neighbours of each question."""
+        """Return the subject and the neighbours of each question."""
         return [json.loads(question["messages"][1]["content"]) for question in self.asked]
 
 
@@ -91,7 +91,7 @@ async def edges(whole: Whole, **wanted: str) -> list[dict[str, Any]]:
     return (await whole.lithos.call("lithos_edge_list", **wanted))["edges"]
 
 
-async def test_proposed_edges_are_stored_once(
+async def test_proposed_edges_are_stored_only_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     monkeypatch.setenv("LLM_API_KEY", "a-key")
@@ -116,7 +116,7 @@ async def test_proposed_edges_are_stored_once(
         assert "Coffee elsewhere" not in {one["title"] for asked in model.notes() for one in asked["notes"]}
 
 
-async def test_edges_of_others_and_disputed_ones_are_not_changed(tmp_path: Path) -> None:
+async def test_disputed_edges_and_edges_of_other_agents_are_unchanged(tmp_path: Path) -> None:
     async with whole_server(tmp_path) as whole:
         ids = list((await write_all(whole)).values())
         common = {"namespace": "drinks", "weight": 0.1}
@@ -134,7 +134,7 @@ async def test_edges_of_others_and_disputed_ones_are_not_changed(tmp_path: Path)
         assert await edges(whole) == before
 
 
-async def test_calls_and_texts_are_limited(tmp_path: Path) -> None:
+async def test_number_of_calls_and_length_of_texts_are_limited(tmp_path: Path) -> None:
     async with whole_server(tmp_path) as whole:
         await write_all(whole)
         with answering([]) as model:
@@ -155,7 +155,7 @@ async def test_calls_and_texts_are_limited(tmp_path: Path) -> None:
         [EDGE | {"confidence": 0.1}], [EDGE | {"confidence": 7}], [{}], [EDGE | {"direction": "up"}],
     ],
 )  # fmt: skip
-async def test_useless_answers_store_nothing(tmp_path: Path, answer: Any) -> None:
+async def test_unusable_model_answers_store_nothing(tmp_path: Path, answer: Any) -> None:
     async with whole_server(tmp_path) as whole:
         await write_all(whole)
         with answering(answer) as model:
@@ -164,7 +164,7 @@ async def test_useless_answers_store_nothing(tmp_path: Path, answer: Any) -> Non
         assert await edges(whole, type="supports") == []
 
 
-async def test_directions_are_kept_and_symmetric_edges_begin_at_the_lower_id(tmp_path: Path) -> None:
+async def test_directions_are_kept_and_symmetric_edges_start_at_lower_id(tmp_path: Path) -> None:
     async with whole_server(tmp_path) as whole:
         await write_all(whole)
         with answering(
@@ -181,7 +181,7 @@ async def test_directions_are_kept_and_symmetric_edges_begin_at_the_lower_id(tmp
         assert found["contradicts"] == (min(subject, other), max(subject, other))
 
 
-async def test_a_refused_call_ends_the_worker_with_its_reason(tmp_path: Path) -> None:
+async def test_refused_call_ends_the_worker_with_its_reason(tmp_path: Path) -> None:
     async with whole_server(tmp_path) as whole:
         with answering([]) as model, pytest.raises(SystemExit, match="lithos_list failed"):
             await run(whole, model, "--since", "yesterday-ish")

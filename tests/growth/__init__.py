@@ -1,1 +1,1 @@
-"""Measurements of how processing time grows with the length of a text."""
+"""Measurements of the growth of processing time with the length of a text."""

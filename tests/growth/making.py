@@ -1,4 +1,4 @@
-"""Calls of model functions with one text, created from the types of their arguments."""
+"""Calls of model functions with one text. The calls are created from the types of the arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.house import modules, role_of
 Parse = Callable[[str], object]
 
 NOW: Final = datetime(2026, 1, 2, tzinfo=UTC)
-#: Creates a sample value of each type from the text `t`.
+#: Functions that create a sample value of each type from a text `t`.
 _PLAIN: Final[Mapping[Any, Callable[[str], object]]] = {
     **dict.fromkeys((str, Any, object), lambda t: t),
     **dict.fromkeys((BaseException, Exception), ValueError),
@@ -47,12 +47,12 @@ _PLAIN: Final[Mapping[Any, Callable[[str], object]]] = {
 
 
 def pieces(given: str) -> list[str]:
-    """Return the text in pieces of 40 characters, as items for a list."""
+    """Return the text in pieces of 40 characters, as list items."""
     return [given[begin : begin + 40] for begin in range(0, len(given), 40)]
 
 
 def make(kind: Any, given: str) -> Any:
-    """Return a value of the given type that contains the text wherever possible."""
+    """Return a value of the given type. The value contains the text if possible."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if isinstance(kind, typing.TypeVar):
         return given
@@ -83,7 +83,7 @@ def make(kind: Any, given: str) -> Any:
 
 
 def call(function: Callable[..., Any], signature: Callable[..., Any], given: str) -> Any:
-    """Call a function with a generated value for each argument without default or with text."""
+    """Call a function. Generate a value for each argument that has no default or takes text."""
     hints = typing.get_type_hints(signature)
     named: dict[str, Any] = {}
     plain: list[Any] = []
@@ -101,7 +101,7 @@ def call(function: Callable[..., Any], signature: Callable[..., Any], given: str
 
 
 def functions_of_models() -> Iterator[tuple[str, Any, Any]]:
-    """Yield the public functions and methods of models: module, class and function."""
+    """Yield the public functions and methods of models, as module, class and function."""
     for module in sorted(each for each in modules() if role_of(each) == "model"):
         here = importlib.import_module(module)
         stem = module.rpartition(".")[2]
@@ -121,14 +121,14 @@ def functions_of_models() -> Iterator[tuple[str, Any, Any]]:
 
 
 def takes_text(function: Any) -> bool:
-    """Return whether an argument may be a text."""
+    """Return whether an argument of the function may be a text."""
     hints = typing.get_type_hints(getattr(function, "__func__", function))
     given = [hint for name, hint in hints.items() if name != "return"]
     return any(hint is Any or re.search(r"\bstr\b|bytes|Document", str(hint)) for hint in given)
 
 
 def made_calls() -> dict[str, Parse]:
-    """Return a one-text call for each function of a model that takes text."""
+    """Return a call with one text for each model function that takes text."""
     found = functions_of_models()
     return {name: _call_of(owner, function) for name, owner, function in found if takes_text(function)}
 

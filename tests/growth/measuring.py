@@ -1,6 +1,6 @@
-"""Measurement of whether the time of a call grows linearly or quadratically with its text.
+"""Measurement that shows whether the time of a call grows linearly or quadratically with its text.
 
-The measurement uses the processor time of this thread, which other processes do not influence.
+It measures the processor time of this thread. Other processes do not affect this time.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from attrs import frozen
 
 Parse = Callable[[str], object]
 
-#: Maximum growth from n to 4n characters: linear work takes 4 times as long, quadratic work 16 times.
+#: Maximum growth from n to 4n characters. Linear work takes 4 times as long, quadratic work 16 times.
 WORST_FACTOR: Final = 8.0
-#: Seconds below which a time is noise.
+#: Times in seconds below this value are noise.
 NOISE: Final = 0.0003
-#: Seconds of a call that confirm a suspicion. Until then the text grows fourfold. Work with a budget grows
-#: quadratically until the budget is spent, which takes less time than this.
+#: Duration of a call in seconds that confirms a suspicion. Until then, the text is made four times as long.
+#: Work with a budget grows quadratically until the budget is spent, which takes less time than this.
 PROOF: Final = 2.0
 LARGEST: Final = 800_000
 RUNS: Final = 3
@@ -28,7 +28,7 @@ RUNS: Final = 3
 
 @frozen
 class Growth:
-    """Seconds for a text of `length` characters, and the factor compared with a quarter of the text."""
+    """Seconds for a text of `length` characters. `factor` compares it with a quarter of the text."""
 
     length: int
     seconds: float
@@ -37,7 +37,7 @@ class Growth:
 
 @contextmanager
 def steady() -> Iterator[None]:
-    """Disable garbage collection during the block."""
+    """Switch off garbage collection during the block."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -55,9 +55,9 @@ def seconds_of(parse: Parse, text: str) -> float:
 
 
 def find_growth(parse: Parse, pattern: Callable[[int], str], length: int) -> Growth | None:
-    """Return the growth to `length` characters if it is worse than allowed, or None if it is linear.
+    """Return the growth up to `length` characters if it exceeds the maximum. Return None if it is linear.
 
-    A suspicion is checked with ever longer texts before it counts.
+    A suspicion counts only after it has been checked with longer and longer texts.
     """
     whole = seconds_of(parse, pattern(length))
     if whole < NOISE:
@@ -67,7 +67,7 @@ def find_growth(parse: Parse, pattern: Callable[[int], str], length: int) -> Gro
         least = min(seconds_of(parse, quarter) for _ in range(RUNS))
         if whole <= WORST_FACTOR * least:
             return None
-        # Suspicious growth: other processes may have disturbed the measurement.
+        # The growth is suspicious, but other processes may have disturbed the measurement.
         whole = min(seconds_of(parse, pattern(length)) for _ in range(RUNS))
         if whole <= WORST_FACTOR * least:
             return None

@@ -1,7 +1,7 @@
-"""Parsers and normalisers of models as calls that take one text, including some of `stores`.
+"""Parsers and normalisers of models, and some of `stores`, as calls that take one text.
 
-`making` finds and calls each model function that takes text. This module contains calls whose text must be in
-a particular place to be read. The first word of a name is the function.
+`making` finds and calls each model function that takes text. This module contains calls whose text must be at
+a particular position to be read. The first word of a name is the function.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ _REFUSALS: Final = (
     chats.NoConversation, observations.NoGraphLine,
     LithosError, document.UnreadableNote, query.QuerySyntaxError, ValueError,
     OAuthRefused, claims.NoPrincipal, NotExtractable, canvas.NoCanvas,
-    YAMLError, KeyError, AttributeError,  # generated names
+    YAMLError, KeyError, AttributeError,  # these names are generated
 )  # fmt: skip
 
 
 def refusing(parse: Parse) -> Parse:
-    """Return the call with its expected exceptions suppressed, because a refusal is a valid result."""
+    """Return the call with its expected exceptions suppressed. A refusal is a valid result."""
 
     def run(given: str) -> object:
         with suppress(*_REFUSALS):
@@ -103,7 +103,7 @@ def _cards(given: str) -> list[dict[str, str]]:
 
 
 def _all_parts(found: Iterator[object]) -> object:
-    """Return all parts of a file, or the error if no part can be read."""
+    """Return all parts of a file. If no part can be read, return the error."""
     with suppress(NotExtractable):
         return list(found)
     return None
@@ -116,7 +116,7 @@ def _decompress(given: str) -> object:
 
 
 def _likely(given: str) -> object:
-    """Look up a link that consists of two long similar names."""
+    """Resolve a link that consists of two long and similar names."""
     names = likely_targets.LikelyNotes()
     names.add(findings.NamedNote("id", given, "a.md"), (given, given[::-1]))
     return names.find(given[1:])
@@ -249,7 +249,7 @@ def _edit_body(given: str, op: str) -> object:
 
 
 def _chatgpt_of(given: str) -> object:
-    """Convert a ChatGPT tree whose nodes, edges, texts and citations come from the text."""
+    """Convert a ChatGPT tree. Its nodes, edges, texts and citations come from the text."""
     parts = pieces(given)
     nodes = {
         str(at): {

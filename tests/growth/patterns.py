@@ -1,4 +1,4 @@
-"""Texts that are known to slow parsers down: single characters, pairs of characters, and bad patterns.
+"""Texts that may slow parsers down: single characters, character pairs, and known slow patterns.
 
 A pattern is a function that returns a text of about the given number of characters.
 """
@@ -23,13 +23,13 @@ CHARACTERS: Final[Mapping[str, str]] = {
     "selector": "\ufe0f", "ideographic stop": "。", "edge": "\x1f",
 }  # fmt: skip
 
-#: Characters of which every ordered pair is tried too.
+#: Characters whose ordered pairs are also tried.
 PAIRED: Final = (
     "blank", "newline", "letter", "mark", "quote", "open bracket", "close bracket", "hash", "dash", "colon",
     "star", "backtick", "pipe", "dot", "CJK", "double quote",
 )  # fmt: skip
 
-#: Texts that are repeated unchanged.
+#: Texts that are repeated without changes.
 _REPEATED: Final[Mapping[str, str]] = {
     "open links": "[[", "links without end": "[[a", "links with bars": "[[a|", "links": "[[a]] ",
     "embedded links": "![[a|b]] ", "nested links": "[[a[[b]]", "link labels": "[a](", "link ends": "](b)",
@@ -67,7 +67,10 @@ def _repeat(unit: str) -> Pattern:
 
 
 def _marks_of_two_classes(length: int) -> str:
-    """Return marks that normalisation must sort: each mark of the second half moves before the first half."""
+    """Return combining marks that normalisation must sort.
+
+    Each mark in the second half moves before the first half.
+    """
     half = length // 2
     return "a" + "\u0301" * half + "\u0323" * half
 
@@ -77,7 +80,7 @@ def _marks_after_hash(length: int) -> str:
 
 
 def _yaml_bomb(length: int) -> str:
-    """Return YAML in which each level refers to the level above nine times."""
+    """Return YAML in which each level refers nine times to the level above."""
     lines = ["a0: &a0 [x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, length // 60 + 1)]
     return "\n".join(lines) + "\n"
@@ -98,7 +101,7 @@ def _different_keys(length: int) -> str:
 
 
 def _deep_block(length: int) -> str:
-    """Return a block whose levels are indented as deeply as its length allows."""
+    """Return a nested block. Its levels are indented as deeply as the length allows."""
     depth = int((2 * length) ** 0.5)
     return "".join(f"{' ' * level}a:\n" for level in range(depth))
 
@@ -116,7 +119,7 @@ def _different_headings(length: int) -> str:
 
 
 def _long_fences(length: int) -> str:
-    """Return fences of which each is longer than the previous one."""
+    """Return fences. Each fence is longer than the previous fence."""
     return "".join("`" * (3 + n) + "\n" for n in range(int((2 * length) ** 0.5)))
 
 
@@ -129,7 +132,7 @@ def _one_name(length: int) -> str:
 
 
 def _before_the_end(unit: str, last: str) -> Pattern:
-    """Return a pattern that matches until its last character, which does not match."""
+    """Return a pattern that matches up to its last character, which does not match."""
     return lambda length: _repeat(unit)(length) + last
 
 
@@ -195,7 +198,7 @@ def single_patterns() -> dict[str, Pattern]:
 
 
 def pair_patterns() -> dict[str, Pattern]:
-    """Return every ordered pair of the characters in `PAIRED`."""
+    """Return all ordered pairs of the characters in `PAIRED`."""
     return {
         f"{first} and {second}": _repeat(CHARACTERS[first] + CHARACTERS[second])
         for first, second in permutations(PAIRED, 2)

@@ -1,7 +1,7 @@
-"""Thread that polls `/health` continuously and measures the slowest answer.
+"""Thread that polls `/health` without a break and measures the slowest answer.
 
-The time in which a thread waited for a processor that other programs used is subtracted. Linux counts this
-time for each thread (`schedstat`). On other systems all time counts.
+Time in which a thread waits for a processor that other programs use is subtracted. Linux counts this time for
+each thread (`schedstat`). On other systems, the whole time counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final, Self
 
 from tests.e2e.process import Lithos
 
-#: Seconds within which `/health` must answer, whatever else the server is doing (issue 11, defect 4).
+#: Maximum seconds until `/health` answers, whatever else the server does (issue 11, defect 4).
 PATIENCE: Final = 1.0
 #: Seconds between an answer and the next request.
 PAUSE: Final = 0.02
@@ -28,7 +28,7 @@ def _queued(threads: Path) -> dict[str, float]:
     seconds: dict[str, float] = {}
     with suppress(OSError):
         for thread in threads.iterdir():
-            with suppress(OSError, ValueError, IndexError):  # the thread has ended or has no such file
+            with suppress(OSError, ValueError, IndexError):  # the thread has ended, or it has no such file
                 seconds[thread.name] = int((thread / "schedstat").read_text().split()[1]) / 1e9
     return seconds
 
@@ -36,7 +36,7 @@ def _queued(threads: Path) -> dict[str, float]:
 class HealthPoll:
     """Poller that measures the slowest answer: `with HealthPoll(server) as poll: ...; poll.slowest()`.
 
-    The measurement begins with the first answer, because a starting server does not answer until its code is
+    The measurement begins with the first answer. A server that is starting does not answer until its code is
     loaded.
     """
 
@@ -61,16 +61,16 @@ class HealthPoll:
         self._thread.join(_BROKEN)
 
     def slowest(self) -> float:
-        """Return the seconds of the slowest answer since the last call, and reset the measurement."""
+        """Return the seconds of the slowest answer since the last call. Reset the measurement."""
         slowest, self._slowest = self._slowest, 0.0
         return slowest
 
     def _lost(self) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the total time that the threads of server and test have waited for a processor."""
+        """Return the total waiting times for a processor, for the threads of the server and of the test."""
         return _queued(Path(f"/proc/{self._server}/task")), _queued(Path("/proc/self/task"))
 
     def _waited(self, began: float, before: tuple[dict[str, float], dict[str, float]]) -> float:
-        """Return seconds since `began` without waiting times; only one other thread can delay the server."""
+        """Return seconds since `began` without waiting times. Only one other thread can delay the server."""
         seconds = time.monotonic() - began
         after = self._lost()
         server, own = ({name: now[name] - was.get(name, 0.0) for name in now}

@@ -1,4 +1,4 @@
-"""No parser takes more than time in proportion to its text, whatever the text (issue 11, growth)."""
+"""Parsers, whose time must be proportional to the length of any text (issue 11, growth)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.growth.parsers import PARSERS, refusing
 from tests.growth.patterns import Pattern, pair_patterns, single_patterns
 from tests.house import modules
 
-#: Maximum characters of the quick tests: few, but enough to reveal quadratic growth.
+#: Maximum number of characters in quick tests. It is small, but high enough to show quadratic growth.
 QUICK = 1_400
 THOROUGH = 6_000
-#: One pattern of each kind that was slow with some parser: runs, openings without an end, marks to sort, deep
-#: nesting.
+#: One pattern of each kind that was slow in some parser: repeated characters, openings without an end, marks
+#: to sort, and deep nesting.
 WORST = (
     "blank", "newline", "mark", "open bracket", "backtick", "links without end", "marks of two classes",
     "YAML bomb", "deep block", "different links", "growing fences", "blanks in a heading", "keys in keys",
@@ -28,7 +28,7 @@ WORST = (
 
 
 def nonlinear(parser: str, patterns: Mapping[str, Pattern], length: int) -> dict[str, Growth]:
-    """Return the patterns with which a parser takes too long, and their growth."""
+    """Return the patterns for which a parser takes too long, and the growth of each pattern."""
     assert patterns
     measured = refusing(PARSERS[parser])
     with steady():
@@ -37,8 +37,8 @@ def nonlinear(parser: str, patterns: Mapping[str, Pattern], length: int) -> dict
 
 
 @pytest.mark.slow
-def test_parsers_are_linear_with_worst_texts() -> None:
-    """tools §1.2: no call takes long because of its text; the nightly run tries all texts"""
+def test_parsers_take_linear_time_with_the_worst_texts() -> None:
+    """tools §1.2: no call takes long because of its text. The nightly run tries all texts."""
     patterns = single_patterns()
     worst = {name: patterns[name] for name in WORST}
     assert {parser: bad for parser in PARSERS if (bad := nonlinear(parser, worst, QUICK))} == {}
@@ -46,20 +46,23 @@ def test_parsers_are_linear_with_worst_texts() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("parser", PARSERS)
-def test_parser_is_linear_with_all_patterns_and_character_pairs(parser: str) -> None:
-    """tools §1.2: no call takes long because of its text"""
+def test_parser_takes_linear_time_with_all_patterns_and_character_pairs(parser: str) -> None:
+    """tools §1.2: no call takes long because of its text."""
     assert nonlinear(parser, single_patterns(), QUICK) == {}
     assert nonlinear(parser, pair_patterns(), THOROUGH) == {}
 
 
-def test_every_text_function_of_models_can_be_called() -> None:
-    """If a call fails, write one in `tests/growth/parsers.py`: an unmeasured parser may block the server."""
+def test_every_model_function_with_a_text_can_be_called() -> None:
+    """If a call fails, write a call in `tests/growth/parsers.py`.
+
+    A parser that is not measured may block the server.
+    """
     assert len(PARSERS) > 400
     for parse in PARSERS.values():
         refusing(parse)("a [[b]]\n" * 20)
 
 
-def test_every_parser_is_named_after_its_function() -> None:
+def test_every_parser_call_is_named_after_its_function() -> None:
     """A handwritten call replaces the generated call of the same name."""
     modules_named = defaultdict(list)
     for module in modules():
@@ -80,8 +83,11 @@ def _has(module: ModuleType, name: str) -> bool:
     return True
 
 
-def test_quadratic_growth_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The measurement must find quadratic growth. The clock returns a function of the text length."""
+def test_quadratic_growth_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The measurement must find quadratic growth.
+
+    In this test, the clock returns a function of the text length.
+    """
     letters = single_patterns()["letter"]
     clocks: Mapping[Callable[[int], int], bool] = {
         lambda length: length: False,

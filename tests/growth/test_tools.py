@@ -1,4 +1,4 @@
-"""Tests that no single call and no file keeps the server from answering others (issue 11, growth)."""
+"""Single calls and files, which must not block other requests of the server (issue 11, growth)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.growth.polling import PATIENCE, HealthPoll
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(25)]
 
-#: Characters of an argument: the size of a whole note where allowed. Other arguments accept far less, so a
-#: quarter of this size is enough to show their refusal.
+#: Number of characters in an argument: the size of a whole note if the argument allows it. Other arguments
+#: accept far less, so a quarter of this size is enough to test their refusal.
 NOTE: Final = 1_000_000
 ARGUMENT: Final = 120_000
-#: Patterns that may slow down parsers of arguments. `test_parsers` tries all patterns with the parsers
-#: themselves.
+#: Patterns that may slow down parsers of arguments. `test_parsers` tries all patterns directly on the
+#: parsers.
 PATTERNS: Final = ("blank", "marks of two classes", "CJK", "different links", "query pairs")
 #: Patterns that may be slow in whole notes.
 NOTE_PATTERNS: Final = (
@@ -32,7 +32,7 @@ NOTE_PATTERNS: Final = (
 
 
 def values_of(kind: str, text: str) -> Iterator[Any]:
-    """Yield the values that contain the text for a parameter of this type."""
+    """Yield the values of this parameter type that contain the text."""
     if kind == "string":
         yield text
     elif kind == "array":
@@ -45,7 +45,7 @@ def values_of(kind: str, text: str) -> Iterator[Any]:
 
 
 def text_arguments(tools: list[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
-    """Yield (tool, argument, type, schema) for every argument that accepts text in some form."""
+    """Yield (tool, argument, type, schema) for every argument that accepts text."""
     for tool in tools:
         for name, schema in tool["inputSchema"]["properties"].items():
             kind = schema.get("type", "object")
@@ -54,7 +54,7 @@ def text_arguments(tools: list[Mapping[str, Any]]) -> Iterator[tuple[str, str, s
 
 
 def required_of(schema: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the required arguments with which a call gets as far as possible."""
+    """Return the required arguments. They are chosen so that the call gets as far as possible."""
     plain = {"string": "x", "number": 1, "integer": 1, "boolean": True, "array": [], "object": {}}
     return {
         name: known.get(name, plain[schema["properties"][name].get("type", "object")])
@@ -79,7 +79,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lithos]:
 
 
 async def ids_of(client: WireClient) -> dict[str, Any]:
-    """Return values of required arguments, so that calls are not refused before they do their work."""
+    """Return values for required arguments. With these values, calls do their work before any refusal."""
     note = await client.call("lithos_write", title="A note", content="text [[other]]", agent="ann")
     task = await client.call("lithos_task_create", title="A task", agent="ann")
     other = await client.call("lithos_task_create", title="Another task", agent="ann")
@@ -92,7 +92,7 @@ async def ids_of(client: WireClient) -> dict[str, Any]:
 
 @pytest.mark.deadline(600)
 async def test_health_answers_in_time_during_any_call_with_text(server: Lithos) -> None:
-    """tools §1.2, lifecycle §3: /health answers within a second during any single call"""
+    """tools §1.2, lifecycle §3: /health answers within one second during any single call."""
     patterns = single_patterns()
     late: dict[tuple[str, str, str], float] = {}
     pairs = 0
@@ -120,8 +120,8 @@ async def test_health_answers_in_time_during_any_call_with_text(server: Lithos) 
 
 @pytest.mark.deadline(600)
 @pytest.mark.nightly
-async def test_health_answers_in_time_during_work_on_megabyte_notes(server: Lithos) -> None:
-    """tools §1.2, lifecycle §3: notes are written, updated, searched, related and read"""
+async def test_health_answers_in_time_while_megabyte_notes_are_processed(server: Lithos) -> None:
+    """tools §1.2, lifecycle §3: notes are written, updated, searched, related and read."""
     late: dict[str, dict[str, float]] = {}
     async with WireClient.open(server.address) as client:
         with HealthPoll(server) as poll:
@@ -136,7 +136,7 @@ async def test_health_answers_in_time_during_work_on_megabyte_notes(server: Lith
 async def _live(
     client: WireClient, poll: HealthPoll, name: str, pattern: Pattern
 ) -> AsyncIterator[tuple[str, float]]:
-    """Create, use and delete a note. Yield the slowest answer of `/health` during each step."""
+    """Create, use and delete a note. Yield the longest `/health` response time of each step, in seconds."""
     text = f"start {pattern(NOTE)}"
     content = text.encode()[:NOTE].decode(errors="ignore")
     written = await send(
@@ -160,7 +160,7 @@ async def _live(
 
 
 def large_files() -> dict[str, bytes]:
-    """Return files as people or programs may leave them: bytes by name."""
+    """Return files that people or programs may create. The keys are names, the values are bytes."""
     patterns = single_patterns()
     megabytes = 10_000_000
     return {
@@ -180,7 +180,7 @@ def large_files() -> dict[str, bytes]:
 
 
 async def _start_anew(data: Path) -> float:
-    """Return the slowest answer of `/health` during a first scan, from the first answer on."""
+    """Return the longest `/health` response time (seconds) during a first scan, from the first answer on."""
     for name in ("manifest.db", "manifest.db-wal", "manifest.db-shm"):
         with suppress(FileNotFoundError):
             (data / ".lithos" / name).unlink()
@@ -196,7 +196,7 @@ async def _start_anew(data: Path) -> float:
 @pytest.mark.deadline(600)
 @pytest.mark.nightly
 async def test_health_answers_in_time_while_external_files_are_read(tmp_path: Path) -> None:
-    """notes §4, lifecycle §5: the watcher and the start scan process files during other work"""
+    """notes §4, lifecycle §5: the watcher and the startup scan process files during other work."""
     files = large_files()
     data = tmp_path / "data"
     with running_lithos(data) as lithos:
@@ -210,7 +210,7 @@ async def test_health_answers_in_time_while_external_files_are_read(tmp_path: Pa
 
 
 async def _leave_files(lithos: Lithos, folder: Path, files: Mapping[str, bytes]) -> dict[str, float]:
-    """Write each file and wait until it is indexed, or known to be unreadable."""
+    """Write each file. Wait until it is indexed, or reported as unreadable."""
     late: dict[str, float] = {}
     async with WireClient.open(lithos.address) as client:
         with HealthPoll(lithos) as poll:
@@ -220,7 +220,7 @@ async def _leave_files(lithos: Lithos, folder: Path, files: Mapping[str, bytes])
 
 
 async def _leave(client: WireClient, lithos: Lithos, poll: HealthPoll, file: Path, content: bytes) -> float:
-    """Return the slowest answer of `/health` while a file is processed."""
+    """Return the longest `/health` response time (seconds) while a file is processed."""
     poll.slowest()
     file.write_bytes(content)
     with trio.fail_after(120):

@@ -1,4 +1,4 @@
-"""The data directory of an upstream Lithos is served in place, without losing or rewriting data."""
+"""Data directory of an upstream Lithos, served in place without loss or rewriting of data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.servers import put_note, serving
 NOTE = "11111111-1111-4111-8111-111111111111"
 TEXT = f"---\nid: {NOTE}\ntitle: Kept\nauthor: ada\nowner_key: 007  # theirs\n---\n\n# Kept\n\nzanzibar\n"
 CREATED = "2025-01-02T03:04:05"
-#: An older file as docs/spec/coordination.md §1 describes it: with `completed_at`, without task kinds and
+#: Older file as docs/spec/coordination.md §1 describes it. It has `completed_at`, but no task kinds and
 #: fences.
 SCRIPT = f"""
 CREATE TABLE agents(id TEXT PRIMARY KEY, first_seen_at TEXT, last_seen_at TEXT, theirs TEXT);
@@ -62,9 +62,9 @@ def rows(path: Path, sql: str) -> list[Any]:
         connection.close()
 
 
-async def test_upstream_directory_is_complete_after_each_of_two_starts(data: Path) -> None:
+async def test_upstream_directory_is_complete_after_the_first_and_second_start(data: Path) -> None:
     """behaviour 242"""
-    for _ in range(2):  # the second start does not migrate anything
+    for _ in range(2):  # the second start has nothing to migrate
         async with serving(data, server={"write_outcomes": "status"}) as lithos:
             note = await lithos.call("lithos_read", id=NOTE)
             assert "zanzibar" in note["content"]
@@ -94,7 +94,7 @@ async def test_upstream_directory_is_complete_after_each_of_two_starts(data: Pat
     assert (data / ".graph" / "graph.pickle").read_bytes() == b"\x80\x04never loaded"
 
 
-async def test_upstream_clients_get_write_outcome_in_status(data: Path) -> None:
+async def test_upstream_clients_get_the_write_outcome_as_status(data: Path) -> None:
     """behaviour 165"""
     async with serving(data, server={"write_outcomes": "status"}) as lithos:
         stale = await lithos.call(

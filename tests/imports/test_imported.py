@@ -1,4 +1,4 @@
-"""The ledger of imported records."""
+"""Ledger of imported records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from lithos.imports.files.attachments import NAME, ImportLedger, key_of
 
 
-def test_ledger_remembers_records(tmp_path: Path) -> None:
+def test_ledger_contains_all_imported_records(tmp_path: Path) -> None:
     ledger = ImportLedger(tmp_path)
     ledger.load()
     one, two = key_of("jsonl", "1"), key_of("mem0", "1")
@@ -20,7 +20,7 @@ def test_ledger_remembers_records(tmp_path: Path) -> None:
     assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
 
 
-def test_truncated_end_of_ledger_is_ignored_and_repaired(tmp_path: Path) -> None:
+def test_truncated_end_of_the_ledger_is_ignored_and_repaired(tmp_path: Path) -> None:
     ledger = ImportLedger(tmp_path)
     ledger.add([1, 2])
     with (tmp_path / NAME).open("ab") as file:
@@ -44,7 +44,7 @@ def test_ledger_size_is_limited(tmp_path: Path) -> None:
     assert [number in ledger for number in (229, 225, 200)] == [True, True, False]
 
 
-def test_lost_ledger_is_loaded_as_empty(tmp_path: Path) -> None:
+def test_lost_ledger_is_read_as_empty(tmp_path: Path) -> None:
     ledger = ImportLedger(tmp_path)
     ledger.add([1])
     (tmp_path / NAME).unlink()

@@ -1,4 +1,4 @@
-"""`python -m tests.linearizability --minutes N`: record and check histories for N minutes."""
+"""Command `python -m tests.linearizability --minutes N`, which records and checks histories for N minutes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.linearizability.models import OUTSIDE_COUNTS
 
 
 def main() -> int:
-    """Run the campaigns and print histories that cannot be explained. Return 1 if there are any."""
+    """Run campaigns, and print histories that cannot be explained. Return 1 if such a history exists."""
     parser = argparse.ArgumentParser(prog="python -m tests.linearizability", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="minimum duration in minutes (default: 1)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the first run (default: 1)")

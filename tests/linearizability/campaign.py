@@ -1,6 +1,6 @@
-"""A real server under a workload.
+"""Real server under a workload.
 
-The server is paused, killed and restarted, and its files are edited meanwhile.
+The server is paused, killed and restarted, and its files are edited during this time.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from tests.linearizability.models import OUTSIDE_COUNTS
 from tests.linearizability.workload import Workload
 
 CLIENTS = 5
-#: Approximate number of operations in a round.
+#: Approximate number of operations in one round.
 OPERATIONS = 120
-#: Seconds after which a client stops waiting for an answer. A server is paused for twice or half of that.
+#: Seconds after which a client stops waiting for an answer. A server pause lasts twice or half this time.
 PATIENCE = 0.8
 #: Maximum seconds for half a round.
 ROUND_LIMIT = 60.0
-#: Average seconds between two manual edits, and maximum seconds between the steps of an in-place edit.
+#: Average seconds between two manual edits. It is also the maximum number of seconds between the steps of an
+#: in-place edit.
 EDIT_EVERY = 0.15
 STEP_TIME = 0.03
 
 
 @frozen
 class Checked:
-    """Counts and problems of the checked histories."""
+    """Counts of the checked histories, and the problems found in them."""
 
     histories: int = 0
     operations: int = 0
@@ -69,7 +70,7 @@ class Checked:
 
 @define(eq=False)
 class Campaign:
-    """A data directory whose server is repeatedly started and killed."""
+    """A data directory whose server is started and killed again and again."""
 
     data: Path
     seed: int
@@ -86,7 +87,7 @@ class Campaign:
     async def run(self, rounds: int, operations: int) -> Checked:
         """Run several rounds.
 
-        Each round starts a server, and kills it after at least a number of operations.
+        Each round starts a server. After at least a number of operations, the server is killed.
         """
         for number in range(rounds):
             server = await trio.to_thread.run_sync(start_lithos, self.data)
@@ -100,9 +101,9 @@ class Campaign:
         return Checked.of(self.workload, rounds)
 
     async def _round(self, server: Lithos, operations: int) -> None:
-        """Let all clients work, with a pause in the middle.
+        """Let all clients work. Pause the server in the middle of the round.
 
-        In a random half of the rounds, clients do not wait until the pause ends.
+        In a random half of the rounds, clients do not wait for the end of the pause.
         """
         gives_up = self._random.random() < 0.5
         self.workload.patience = PATIENCE if gives_up else 60.0
@@ -118,7 +119,7 @@ class Campaign:
             nursery.cancel_scope.cancel()
 
     async def _work(self, client: str, server: Lithos) -> None:
-        """Make calls until the server ends, with a new connection after each lost answer."""
+        """Make calls until the server ends. After each lost answer, use a new connection."""
         while server.process.poll() is None:
             try:
                 async with WireClient.open(server.address) as wire:
@@ -127,7 +128,7 @@ class Campaign:
                 await trio.sleep(0.01)
 
     async def _disturb(self, server: Lithos, operations: int, pause: float) -> None:
-        """Pause and then kill the server, both while operations are in progress."""
+        """Pause the server and kill it later. Operations are in progress both times."""
         await self._until(self._random.randrange(operations // 4, operations // 2))
         server.process.send_signal(signal.SIGSTOP)
         await trio.sleep(pause)
@@ -137,7 +138,7 @@ class Campaign:
         await trio.to_thread.run_sync(server.kill)
 
     async def _until(self, operations: int) -> None:
-        """Wait until this number of further operations is recorded."""
+        """Wait until this number of additional operations is recorded."""
         history = self.workload.history.operations
         wanted = len(history) + operations
         with trio.fail_after(ROUND_LIMIT):

@@ -1,11 +1,11 @@
-"""A linearizability checker: it searches an order of operations, within their times, that a model allows.
+"""Linearizability checker. It searches for an order of operations that fits their times and the model.
 
-The search is Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993) with Lowe's memory ("Testing
-for Linearizability", 2017): a pair of linearised set and state is never tried twice. As in Knossos and
-Porcupine, a history is first split by object. It is linearizable if the history of each object is
-(P-compositionality, Horn and Kroening 2015).
+The algorithm is the search of Wing and Gong ("Testing and Verifying Concurrent Objects", 1993) with the
+memory of Lowe ("Testing for Linearizability", 2017): a pair of linearised set and state is never tried twice.
+As in Knossos and Porcupine, a history is first split by object. The history is linearizable if the history of
+each object is linearizable (P-compositionality, Horn and Kroening 2015).
 
-An operation with a lost answer may have happened at any time after its call, or never. Its `returned` is
+An operation with a lost answer may have happened at any time after its call, or not at all. Its `returned` is
 `NEVER` and its result is `UNKNOWN`.
 """
 
@@ -21,13 +21,13 @@ from attrs import frozen
 NEVER: Final = 2**62
 #: Result of an operation with a lost answer.
 UNKNOWN: Final = "unknown"
-#: Maximum number of pairs of set and state to try before a history counts as undecided.
+#: Maximum number of pairs of set and state to try. Beyond this number, a history counts as undecided.
 LIMIT: Final = 2_000_000
 
 
 @frozen
 class Operation:
-    """A call by one client. Times count the events of the recording."""
+    """A call by one client. Its times count the recorded events."""
 
     key: str
     client: str
@@ -43,24 +43,27 @@ class Operation:
 
 
 class Model(Protocol):
-    """The behaviour of one kind of object."""
+    """Behaviour of one kind of object."""
 
     def initial(self) -> Hashable:
         """Return the state before the first operation."""
         ...
 
     def step(self, state: Any, operation: Operation) -> Iterable[Hashable]:
-        """Return the possible states after an operation with its result, none for an impossible result."""
+        """Return the possible states after an operation. Return no state if the result is impossible."""
         ...
 
 
 class Undecided(Exception):
-    """Raised for a history with too many concurrent operations."""
+    """Raised if a history has too many concurrent operations."""
 
 
 @frozen
 class Violation:
-    """An object without a valid order. `longest` is the best partial order, `state` the state after it."""
+    """An object without a valid order.
+
+    `longest` is the longest partial order, and `state` is the state after it.
+    """
 
     key: str
     history: Sequence[Operation]
@@ -96,7 +99,7 @@ def check(history: Iterable[Operation], model: Model) -> list[Violation]:
 
 
 def check_one(key: str, history: Sequence[Operation], model: Model) -> Violation | None:
-    """Search a valid order of one object's operations. Raises `Undecided`."""
+    """Search for a valid order of the operations of one object. Raise `Undecided`."""
     operations = sorted(history, key=lambda operation: operation.called)
     needed = sum(1 << number for number, operation in enumerate(operations) if operation.is_known)
     first = (0, model.initial())
@@ -113,7 +116,7 @@ def check_one(key: str, history: Sequence[Operation], model: Model) -> Violation
             operation = operations[number]
             for following in model.step(state, operation):
                 if following == state and not operation.is_known:
-                    continue  # the same as if the operation had not happened
+                    continue  # this state equals the state without the operation
                 pair = (done | 1 << number, following)
                 if pair not in seen:
                     seen.add(pair)
@@ -124,10 +127,10 @@ def check_one(key: str, history: Sequence[Operation], model: Model) -> Violation
 
 
 def _possible(operations: Sequence[Operation], done: int) -> list[int]:
-    """Return the operations that may come next, which were called before any remaining operation returned."""
+    """Return the operations that may come next. They were called before any remaining operation returned."""
     found: list[int] = []
     until = NEVER
-    number = (~done & (done + 1)).bit_length() - 1  # all earlier operations are done
+    number = (~done & (done + 1)).bit_length() - 1  # this is the first operation that is not done
     while number < len(operations) and operations[number].called <= until:
         if not done >> number & 1:
             found.append(number)

@@ -1,6 +1,6 @@
-"""Models of a note and a task, one operation at a time (specification: tools, coordination §2).
+"""Models of a note and a task, for one operation at a time (specification: tools, coordination §2).
 
-Results have the form that `workload.py` derives from tool answers: `("ok", …)` or `("refused", code)`.
+`workload.py` derives results from tool answers. A result is `("ok", …)` or `("refused", code)`.
 """
 
 from __future__ import annotations
@@ -12,36 +12,37 @@ from attrs import evolve, frozen
 
 from tests.linearizability.checker import UNKNOWN, Operation
 
-#: Whether a save by another program counts as a version (notes §3). If not, as in older servers, such a save
-#: keeps the version in the file, and a write that expects this version overwrites the save.
+#: Whether a save by another program counts as a version (notes §3). If it does not, as in older servers, the
+#: file keeps its version after such a save. A write that expects this version then overwrites the save.
 OUTSIDE_COUNTS = True
-#: Maximum number of displaced saves of one note that an explanation may use.
+#: Maximum number of displaced saves of one note that an explanation may contain.
 MOST_ASIDE = 2
 
 
 @frozen
 class Note:
-    """The state of an existing note."""
+    """State of an existing note."""
 
     version: int = 1
     body: str = ""
     tag: str = ""
-    #: True if the note was saved and the new version was not reported yet.
+    #: True if the note was saved but its new version has not been reported yet.
     is_unseen: bool = False
-    #: Version, body and tag when the version was last reported.
+    #: Version, body and tag that were last reported.
     told: tuple[int, str, str] = (1, "", "")
-    #: Number of displaced saves: a write replaced the file while the editor was writing into it. A start that
-    #: finds such a save keeps it as a version, and then the note's own text as the next version.
+    #: Number of displaced saves. A save is displaced if a write replaces the file while the editor writes
+    #: into it. A server start that finds such a save stores it as a version. The note's own text becomes the
+    #: next version.
     aside: int = 0
 
     def seen(self) -> Note:
-        """Return the note after its version was reported."""
+        """Return the note after its version has been reported."""
         return evolve(self, is_unseen=False, told=(self.version, self.body, self.tag))
 
 
 @frozen
 class NoteModel:
-    """A register with compare-and-set that other programs may overwrite."""
+    """A compare-and-set register that other programs may overwrite."""
 
     outside_counts: bool = OUTSIDE_COUNTS
 
@@ -50,7 +51,7 @@ class NoteModel:
         return Note()
 
     def step(self, state: Note | None, operation: Operation) -> Iterable[Hashable]:
-        """Return the possible notes after an operation. None is a deleted note."""
+        """Return the possible notes after an operation. None stands for a deleted note."""
         if operation.result == ("refused", "busy"):
             return [state]
         if operation.name == "outside":
@@ -71,11 +72,11 @@ class NoteModel:
         return _write(state, operation)
 
     def _outside(self, state: Note | None, saved: tuple[int, str, str]) -> list[Note]:
-        """Return the possible notes after another program saved a file with this version, body and tag.
+        """Return the possible notes after another program has saved a file with this version, body and tag.
 
-        Saves that the server did not see separately count as one edit, if no version of the first save was
-        reported. They count as no edit if the last save restores the reported text. A version that was
-        reported for one text is never reported for another text.
+        If the server did not see several saves separately, and no version of the first save was reported, the
+        saves count as one edit. If the last save restores the reported text, they count as no edit. A version
+        that was reported for one text is never reported for another text.
         """
         version, body, tag = saved
         if not self.outside_counts:
@@ -110,7 +111,7 @@ def _write(state: Note, operation: Operation) -> Iterable[Hashable]:
 
 @frozen
 class Held:
-    """A claim. `fence` is None until it was reported."""
+    """A claim. `fence` is None until the fence has been reported."""
 
     agent: str
     fence: int | None
@@ -119,7 +120,7 @@ class Held:
 
 @frozen
 class Task:
-    """A task with its claims by aspect, and the highest reported fence."""
+    """A task with its claims by aspect, and the highest fence reported so far."""
 
     status: str = "open"
     claims: tuple[tuple[str, Held], ...] = ()
@@ -144,7 +145,7 @@ class TaskModel:
         return Task()
 
     def step(self, state: Task, operation: Operation) -> Iterable[Hashable]:
-        """Return the possible tasks after an operation. `expire` lets every claim run out."""
+        """Return the possible tasks after an operation. The operation `expire` ends every claim."""
         return getattr(self, f"_{operation.name}")(state, operation.argument, operation.result)
 
     def _expire(self, state: Task, _: Any, __: Any) -> list[Task]:
@@ -200,7 +201,7 @@ class TaskModel:
         return [evolve(state, status="open")] if _is_ok(result) or result == UNKNOWN else []
 
     def _look(self, state: Task, _: Any, result: Any) -> list[Task]:
-        """Check the status and the claims of a task, with their agents and fences."""
+        """Check the status of a task and its claims with their agents and fences."""
         if result == UNKNOWN:
             return [state]
         _, status, claims = result
@@ -216,7 +217,7 @@ class TaskModel:
 
 
 def _told_fence(state: Task, aspect: str, held: Held, fence: int) -> list[Task]:
-    """Return the task if the fence is the granted fence, or if the granted fence was not reported yet."""
+    """Return the task if the fence equals the granted fence, or if that fence has not been reported."""
     if held.fence is None:
         return [state.put(aspect, evolve(held, fence=fence))]
     return [state] if fence == held.fence else []

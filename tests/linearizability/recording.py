@@ -1,4 +1,4 @@
-"""The recording of a history: callers, calls, times and results."""
+"""Recording of a history: callers, calls, times and results."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from attrs import define, field
 from tests.e2e.clients import Gone
 from tests.linearizability.checker import NEVER, UNKNOWN, Operation
 
-#: Function that calls a tool. Raises `Gone` when the answer is lost.
+#: Function that calls a tool. It raises `Gone` if the answer is lost.
 Call = Callable[..., Awaitable[dict[str, Any]]]
-#: Function that translates a tool's answer for the model.
+#: Function that converts a tool's answer for the model.
 Reading = Callable[[dict[str, Any]], Any]
-#: Part of the message of a server that does not know the result. The message after an actor crash differs.
+#: Part of the message of a server that does not know the result. After an actor crash, the message is
+#: different.
 TOO_LONG: Final = "The outcome of this change is unknown: it took too long."
 
 
@@ -24,7 +25,7 @@ TOO_LONG: Final = "The outcome of this change is unknown: it took too long."
 class History:
     """Recorded operations. Their times are positions in the order of all observed events.
 
-    One event loop observes all events, so a counter serves as the clock.
+    A counter serves as the clock, because one event loop observes all events.
     """
 
     operations: list[Operation] = field(factory=list)
@@ -35,9 +36,9 @@ class History:
         self, key: str, client: str, name: str, argument: Any, call: Callable[[], Awaitable[dict[str, Any]]],
         read: Reading, patience: float = 60.0,
     ) -> Any:  # fmt: skip
-        """Record one call. Raises `Gone` if its answer is lost or takes more than `patience` seconds.
+        """Record one call. Raise `Gone` if its answer is lost or takes more than `patience` seconds.
 
-        A server that reports an unknown result, for example on a hanging disk, also counts as a lost answer.
+        An answer that reports an unknown result, for example from a hanging disk, also counts as lost.
         """
         called = next(self._clock)
         try:
@@ -54,7 +55,7 @@ class History:
         return result
 
     def at_once(self, key: str, client: str, name: str, argument: Any, act: Callable[[], object]) -> None:
-        """Record an action of this process, during which no other operation is observed."""
+        """Record an action of this process. No other operation is observed during the action."""
         called = next(self._clock)
         act()
         self.operations.append(Operation(key, client, name, argument, ("ok",), called, next(self._clock)))

@@ -1,4 +1,4 @@
-"""The checker itself: histories with and without an explanation."""
+"""The linearizability checker itself, tested with histories that can and cannot be explained."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _word(text: str) -> Any:
 def _operation(row: str) -> Operation:
     """Parse a row of the form `client name arguments = result begin-end`.
 
-    The result `?` means a lost answer.
+    The result `?` stands for a lost answer.
     """
     done, _, told = row.partition(" = ")
     client, name, *given = done.split()
@@ -95,14 +95,14 @@ NOT_EXPLAINED = {
 
 
 @pytest.mark.parametrize("name", [*EXPLAINED, *NOT_EXPLAINED])
-def test_checker_accepts_exactly_linearizable_histories(name: str) -> None:
-    """Each row of `EXPLAINED` and `NOT_EXPLAINED`."""
+def test_checker_accepts_linearizable_histories_and_no_others(name: str) -> None:
+    """Each row of `EXPLAINED` and `NOT_EXPLAINED` is one history."""
     model, rows = (EXPLAINED | NOT_EXPLAINED)[name]
     found = check([_operation(row) for row in rows.split("; ")], model)
     assert (not found) == (name in EXPLAINED)
 
 
-def test_checker_separates_objects() -> None:
+def test_checker_treats_objects_separately() -> None:
     """An error of one object does not affect another object."""
     good = Operation("good", "a", "read", None, ("ok", 1, "", ""), 1, 2)
     bad = Operation("bad", "a", "read", None, ("ok", 2, "a", ""), 1, 2)

@@ -1,4 +1,7 @@
-"""Histories of real servers are linearizable, both of a server in this process and of killed processes."""
+"""Histories of real servers, which must be linearizable.
+
+Servers run in this process, or in processes that are killed.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ ROUNDS, CLIENTS, CALLS = 4, 5, 20
 
 
 @pytest.mark.slow
-async def test_histories_of_racing_clients_are_linearizable(tmp_path: Path) -> None:
-    """behaviours 10 and 88: notes, expiring claims, completions, and a person's atomic saves"""
+async def test_histories_of_competing_clients_are_linearizable(tmp_path: Path) -> None:
+    """behaviours 10 and 88: covers notes, expiring claims, completions, and a person's atomic saves."""
     clock = Clock()
     workload = Workload(Random(1))
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -42,7 +45,7 @@ async def test_histories_of_racing_clients_are_linearizable(tmp_path: Path) -> N
     assert checked.operations > ROUNDS * CLIENTS * CALLS
 
 
-async def test_late_answer_counts_as_lost_but_crash_does_not() -> None:
+async def test_late_answer_counts_as_lost_but_a_crash_does_not() -> None:
     history, failure = History(), Exception()
 
     async def call() -> dict[str, object]:
@@ -66,8 +69,8 @@ async def test_late_answer_counts_as_lost_but_crash_does_not() -> None:
 @pytest.mark.disk
 @pytest.mark.takes(19)
 @pytest.mark.deadline(240)
-async def test_histories_over_kills_and_pauses_are_linearizable(tmp_path: Path) -> None:
-    """behaviours 10, 88 and 176: kill -9, pauses, lost answers that take effect late, and a person's saves"""
+async def test_histories_are_linearizable_despite_kills_and_pauses(tmp_path: Path) -> None:
+    """behaviours 10, 88 and 176: covers kill -9, pauses, delayed effects of calls, and a person's saves."""
     checked = await run_campaigns(tmp_path, 1, lambda done: done.kills >= repeats("KILLS", 6))
     print(checked)  # noqa: T201 - for `pytest -s`
     assert not checked.problems, checked.problems[0]

@@ -1,4 +1,7 @@
-"""Clients that work on a few notes and tasks, and a person with an editor. They race on purpose."""
+"""Clients that use a few notes and tasks at the same time, and a person with an editor.
+
+They conflict on purpose.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from tests.linearizability.recording import Call, History, Reading
 
 NOTES, TASKS = 3, 3
 ASPECTS = ("code", "review")
-#: Second half of an in-place save.
+#: Second half of a save that is made in place.
 HALF = "\nThe rest.\n"
 
 
@@ -33,7 +36,7 @@ class Workload:
     notes: dict[str, str] = field(factory=dict)
     titles: dict[str, str] = field(factory=dict)
     tasks: list[str] = field(factory=list)
-    #: Last observed version of each note, which writers expect.
+    #: Last observed version of each note. Writers expect this version.
     seen: dict[str, int] = field(factory=dict)
     patience: float = 60.0
     _words: int = 0
@@ -53,14 +56,14 @@ class Workload:
             )
 
     def problems(self) -> list[str]:
-        """Return the violations in the history."""
+        """Return the violations that the history contains."""
         found = check(self.history.of("note "), NoteModel(self.outside_counts))
         return [str(violation) for violation in [*found, *check(self.history.of("task "), TaskModel())]]
 
     # -- clients ---------------------------------------------------------------------------------
 
     async def work(self, client: str, call: Call, operations: int = sys.maxsize) -> None:
-        """Make calls one after the other. Raises `Gone` when an answer is lost."""
+        """Make one call after another. Raise `Gone` if an answer is lost."""
         for _ in range(operations):
             await (self._on_note if self.random.random() < 0.5 else self._on_task)(client, call)
 
@@ -115,16 +118,16 @@ class Workload:
     # -- changes without tools --------------------------------------------------------------------
 
     def expire(self, pass_time: Callable[[], object]) -> None:
-        """Let every claim expire."""
+        """Let every claim expire by moving the clock."""
         for task in self.tasks[:-1]:
             self.history.at_once(f"task {task}", "time", "expire", None, lambda: None)
         self.history.at_once(f"task {self.tasks[-1]}", "time", "expire", None, pass_time)
 
     def save(self, knowledge: Path, *, in_place: bool) -> list[Callable[[], object]]:
-        """Edit a note like another program. For an in-place save, return the remaining steps.
+        """Edit a note as another program does. If the edit is in place, return the remaining steps.
 
-        An in-place save empties the file and fills it through the same handle, twice. A reader between these
-        steps sees an empty note, which is a separate edit.
+        An in-place save empties the file and fills it through the same handle. This happens twice. A reader
+        between these steps sees an empty note, which is a separate edit.
         """
         path, note = self.random.choice(list(self.notes.items()))
         file = knowledge / path
@@ -169,7 +172,7 @@ class Workload:
 
 
 def read_note(answer: dict[str, Any]) -> Any:
-    """Translate an answer of `lithos_read`, `lithos_write`, `lithos_note_update` or `lithos_delete`."""
+    """Convert an answer of `lithos_read`, `lithos_write`, `lithos_note_update` or `lithos_delete`."""
     if "content" in answer:
         tags = answer["metadata"]["tags"]
         return "ok", answer["version"], answer["content"].strip(), tags[0] if tags else ""
@@ -184,7 +187,7 @@ def read_note(answer: dict[str, Any]) -> Any:
 
 
 def read_task(answer: dict[str, Any]) -> Any:
-    """Translate an answer of `lithos_task_status`."""
+    """Convert an answer of `lithos_task_status`."""
     (row,) = answer["tasks"]
     claims = sorted((claim["aspect"], claim["agent"], claim["fence"]) for claim in row["claims"])
     return "ok", row["status"], tuple(claims)
@@ -194,7 +197,7 @@ _REFUSED = {"claim_not_found": "not_found", "task_not_found": "closed", "task_no
 
 
 def read_change(answer: dict[str, Any]) -> Any:
-    """Translate an answer of a tool that changes a task or its claims."""
+    """Convert an answer of a tool that changes a task or its claims."""
     if answer.get("status") == "error":
         code = answer["code"]
         if code == "claim_failed":

@@ -1,8 +1,8 @@
-"""A file system in memory that fulfils the contract of `SystemCalls`.
+"""File system in memory that fulfils the contract of `SystemCalls`.
 
-The function `reach` gets the name of each system call before the product makes it, so that other parties can
-act. A person's open() for writing blocks on a leased file until the lease ends, as in the kernel, and then
-continues with the same file.
+The function `reach` gets the name of each system call before the product makes the call. Other parties can
+then act. If a file has a lease, a person's open() for writing blocks until the lease ends, as in the kernel.
+It then continues with the same file.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ import attrs
 
 from lithos.notes.files.system_calls import UNNAMED
 
-#: The system call that a file system needs for each capability of `Protection`.
+#: System calls that a file system needs for each capability of `Protection`.
 NEEDED = {
     "exchange": "exchange", "no_replace": "rename_new", "links": "link", "leases": "lease",
     "unnamed": "link_unnamed",
 }  # fmt: skip
-#: Every file was saved long ago, so only leases reveal a running save, which is the hardest case.
+#: Every file was saved long ago. Only leases can therefore reveal a running save, which is the hardest case.
 NOW = 1_000_000.0
 
 
 @attrs.define(eq=False)
 class Inode:
-    """A file with its `names`, its open writers, and its leases by descriptor (False: breaking)."""
+    """A file with its `names`, its open writers, and its leases by descriptor.
+
+    The value False means that a lease is being broken.
+    """
 
     number: int
     data: bytes = b""
@@ -43,7 +46,7 @@ def nothing(call: str) -> None:
 
 
 class FakeCalls:
-    """System calls of the product. `lacking` are calls that this file system does not have."""
+    """System calls of the product. `lacking` contains calls that this file system does not support."""
 
     def __init__(self, lacking: frozenset[str] = frozenset(), reach: Callable[[str], None] = nothing) -> None:
         self.lacking = lacking
@@ -51,7 +54,7 @@ class FakeCalls:
         self.names: dict[str, Inode] = {}
         self.opened: dict[int, tuple[Inode, int]] = {}
         self.calls = 0
-        #: All answers that the product has received so far; its next steps can depend only on these.
+        #: All answers that the product has received. Its next steps can depend only on these answers.
         self.answers: list[Any] = []
         self._descriptors = 2
         self._inodes = 0
@@ -91,7 +94,10 @@ class FakeCalls:
     # -- the system calls -----------------------------------------------------------------------------
 
     def _begin(self, call: str, *, is_private: bool = False) -> None:
-        """Begin a system call. `is_private`: no other party sees the file, so the order does not matter."""
+        """Begin a system call.
+
+        With `is_private`, no other party sees the file, so the order does not matter.
+        """
         if not is_private:
             self.reach(call)
         self.calls += 1

@@ -1,11 +1,11 @@
-"""A model of people and an agent at the same notes, and the exploration of all interleavings.
+"""Model of people and an agent who change the same notes, and the exploration of all interleavings.
 
 The agent is the product's own code (`NoteFiles`) on a fake file system. Before each of its system calls,
 every person and the watcher may take any number of steps, and the process may die. A ledger follows every
-text that a person saved. At the end, each text must be in a file or a displaced file, or it was overwritten
-or deleted by a person, or by an agent that had read it.
+text that a person saved. At the end, each text must be in a file or in a displaced file. Otherwise a person
+must have overwritten or deleted it, or an agent that had read it.
 
-Pruning: the product's next step depends only on the files, the positions of all people and the answers that
+Pruning: the product's next step depends only on the files, the positions of all people, and the answers that
 the product has received. Two schedules with the same state therefore have the same futures, and only one of
 them is continued. The reported number of schedules counts all paths through the graph of these states.
 """
@@ -27,7 +27,7 @@ from lithos.notes.files.replacing import Replacing
 from lithos.notes.files.values import FileBusy, FileChanged, Kept, Move, PrivateFolder, Put, Remove, digest_of
 from tests.people.fake_files import NEEDED, FakeCalls, Inode
 
-#: Number of rounds in which the writer decides again.
+#: Maximum number of rounds in which the writer decides again.
 ROUNDS = 2
 
 Step = tuple[str, ...]
@@ -38,16 +38,16 @@ def tokens(data: bytes) -> set[bytes]:
 
 
 class Dead(BaseException):
-    """The process was killed."""
+    """Raised when the process was killed."""
 
 
 class Pruned(BaseException):
-    """This state was already explored."""
+    """Raised when this state has already been explored."""
 
 
 @attrs.define(eq=False)
 class Person:
-    """A party that takes steps: an editor, a sync client, or the watcher."""
+    """A party that takes steps: an editor, a sync client or the watcher."""
 
     steps: Sequence[Step]
     position: int = 0
@@ -57,7 +57,7 @@ class Person:
 
     @property
     def is_able(self) -> bool:
-        """Return False if all steps are done, or while a lease blocks an open()."""
+        """Return False if all steps are done, or while a lease blocks an open() call."""
         return self.position < len(self.steps) and not (self.waiting and self.waiting.leases)
 
     def key(self) -> tuple[Any, ...]:
@@ -69,7 +69,7 @@ class Person:
 
 
 def in_place(path: str, *pieces: str) -> list[Step]:
-    """Truncate a file and write it, in one piece or several."""
+    """Return the steps that truncate a file and write it, in one piece or in several pieces."""
     return [("open", path, "truncate"), *(("write", piece) for piece in pieces), ("close",)]
 
 
@@ -90,12 +90,12 @@ def delete(path: str) -> list[Step]:
 
 
 def take_up(path: str) -> list[Step]:
-    """Return the watcher's steps: the calls of `NoteFiles.read`, then the writer's second check."""
+    """Return the watcher's steps: the calls of `NoteFiles.read`, and then the second check of the writer."""
     return [("peek", path), ("read",), ("take", path)]
 
 
 class World:
-    """One run with its files, people, agent and ledger."""
+    """One exploration run with its files, people, agent and ledger."""
 
     def __init__(
         self, root: Path, notes: dict[str, str], people: Sequence[Sequence[Step]], lacking: frozenset[str]
@@ -103,7 +103,7 @@ class World:
         self.root = root
         self.calls = FakeCalls(lacking)
         self.files = NoteFiles(root, self.calls)
-        #: Folder of displaced files on a file system that does not keep them next to their notes.
+        #: Folder for displaced files, on a file system where they cannot stay next to their notes.
         self.place = PrivateFolder(f"{root}-place", str(root)) if "beside" in lacking else None
         self.files._replacing = Replacing(
             self.calls,
@@ -129,7 +129,7 @@ class World:
     # -- people -------------------------------------------------------------------------------------
 
     def act(self, person: Person) -> None:
-        """Take one step of a person."""
+        """Perform the next step of a simulated person."""
         kind, *more = person.steps[person.position]
         if getattr(self, f"_{kind}")(person, *more) is not False:
             person.position += 1
@@ -146,7 +146,7 @@ class World:
             if inode.leases:
                 inode.leases = dict.fromkeys(inode.leases, False)
                 person.waiting = inode
-                inode.writers += 1  # the kernel counts waiting writers
+                inode.writers += 1  # the kernel also counts writers that wait
                 return False
         if how == "truncate":
             self._excuse(inode)
@@ -174,7 +174,7 @@ class World:
     def _rename(self, person: Person, source: str, target: str) -> None:
         path, other = self.path(source), self.path(target)
         if path not in self.calls.names:
-            return  # the file is gone, and the person sees an error
+            return  # the file is gone, and the person sees an error message
         inode, old = self.calls.names.pop(path), self.calls.names.get(other)
         if old is not None:
             self._lose_name(old)
@@ -186,7 +186,7 @@ class World:
             self._lose_name(inode)
 
     def _lose_name(self, inode: Inode) -> None:
-        inode.names -= 1  # the file may keep a private name for another moment
+        inode.names -= 1  # the file may keep a private name for a moment
         self.removed_by_people.add(inode.number)
         self._excuse(inode)
 
@@ -200,7 +200,7 @@ class World:
         person.seen = None if person.inode is None else person.inode.data
 
     def _take(self, person: Person, name: str) -> None:
-        """The state is size and mtime, and all times are equal in the model."""
+        """The watcher's state is size and modification time. In the model, all times are equal."""
         inode = self.calls.names.get(self.path(name))
         if person.seen is not None and inode is not None and len(inode.data) == len(person.seen):
             self.known[name] = digest_of(person.seen)
@@ -209,7 +209,7 @@ class World:
     # -- the agent ----------------------------------------------------------------------------------
 
     def ask(self, request: Step) -> None:
-        """Handle a request as the writer does, and the files that it displaced."""
+        """Handle a request, and the files that it displaced, as the writer does."""
         kind, name, *text = request
         for _ in range(ROUNDS):
             outcome = self._try(kind, name, "".join(text).encode())
@@ -251,7 +251,7 @@ class World:
         return "done"
 
     def settle_at_once(self) -> None:
-        """Settle displaced files without a grace period, which is allowed where leases reveal writers."""
+        """Settle displaced files without a grace period. This is allowed if leases reveal writers."""
         for kept in self.files.take_kept():
             try:
                 settle(self.calls, kept, self._save, leases=True)
@@ -264,7 +264,7 @@ class World:
     # -- the end ------------------------------------------------------------------------------------
 
     def end(self, *, is_dead: bool) -> None:
-        """Finish all parties, recover files of a killed process, and check that no text is missing."""
+        """Let all parties finish and recover the files of a killed process. Check that no text is missing."""
         self.calls.reach = lambda call: None
         if is_dead:
             for descriptor in list(self.calls.opened):
@@ -296,7 +296,7 @@ class World:
         assert not lost, f"lost: {sorted(lost)}, outcomes {self.outcomes}"
 
     def key(self) -> tuple[Any, ...]:
-        """Return the whole state on which the future depends."""
+        """Return the whole state that determines the future."""
         calls = self.calls
         inodes = {inode.number: inode for inode in calls.names.values()}
         inodes |= {inode.number: inode for inode, _ in calls.opened.values()}
@@ -321,7 +321,7 @@ class World:
 
 @attrs.define
 class Explored:
-    """Numbers of runs, of distinct states, and of schedules that these states represent."""
+    """Numbers of runs and of distinct states, and the number of schedules that these states represent."""
 
     runs: int = 0
     states: int = 0
@@ -330,7 +330,7 @@ class Explored:
 
 @attrs.define(eq=False)
 class _Graph:
-    """Graph of states: each choice in a state leads to another state, or to None for the end."""
+    """Graph of states. Each choice in a state leads to another state, or to None at the end."""
 
     choices: dict[int, list[int | None]] = attrs.field(factory=dict)
 
@@ -349,7 +349,7 @@ class _Graph:
 
 
 def explore(make: Callable[[], World], requests: Sequence[Step], *, dies: bool = False) -> Explored:
-    """Run every interleaving of the requests with the people of the world to its end."""
+    """Run every interleaving of the requests with the people's steps to its end."""
     found, graph = Explored(), _Graph()
     numbers: dict[tuple[Any, ...], int] = {}
     prefixes: list[list[int]] = [[]]

@@ -1,4 +1,4 @@
-"""Tests that every interleaving of an agent's system calls with people's steps loses nothing."""
+"""All interleavings of an agent's system calls with people's steps. No interleaving may lose text."""
 
 from __future__ import annotations
 
@@ -49,12 +49,13 @@ REQUESTS: dict[str, list[Step]] = {
     "move onto": [("move", A, "c.md")],
     "move, then rewrite its links": [("move", A, "d.md"), ("patch", "d.md", "<X1>")],
 }
-#: Two notes, changed one after the other: the second request meets the files displaced by the first.
+#: Two notes, changed one after the other. The second request finds the files that the first request
+#: displaced.
 TWO: list[Step] = [("patch", A, "<X1>"), ("patch", B, "<X2>")]
 
 
 BEST = FILE_SYSTEMS["exchange and leases"]
-#: The fast set has the best and the poorest file system; the slow set has all.
+#: The fast set contains the best and the poorest file system. The slow set contains all file systems.
 EXTREMES = [
     pytest.param(lacking, id=name, marks=() if name in ("exchange and leases", "nothing but links") else SLOW)
     for name, lacking in FILE_SYSTEMS.items()
@@ -67,7 +68,7 @@ def run(
     return explore(lambda: World(root, NOTES, people, lacking), requests, dies=dies)
 
 
-#: Saves of the fast set. Saves in place without leases have many states, so only the slow set has them.
+#: Saves in the fast set. Saves in place without leases have many states, so only the slow set contains them.
 QUICK = ("atomic", "moved onto it", "moved away", "delete", "take-up")
 
 
@@ -88,7 +89,7 @@ def explore_all(
     return total
 
 
-def test_one_person_during_any_request_loses_nothing(tmp_path: Path) -> None:
+def test_single_person_during_any_request_loses_no_text(tmp_path: Path) -> None:
     """Issue 11, build 1; behaviour 1."""
     found = explore_all(tmp_path, BEST, ("patch", "remove"), SAVES.values())
     assert found.schedules > 30_000
@@ -96,7 +97,7 @@ def test_one_person_during_any_request_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lacking", EXTREMES[1:])
-def test_single_person_loses_nothing_when_file_system_lacks_system_calls(
+def test_single_person_loses_no_text_without_some_system_calls(
     tmp_path: Path, lacking: frozenset[str]
 ) -> None:
     """Issue 11, build 1."""
@@ -112,24 +113,24 @@ def test_single_person_loses_nothing_when_file_system_lacks_system_calls(
         if name != "exchange and leases"
     ],
 )
-def test_save_in_place_loses_nothing_when_system_calls_are_missing(
+def test_save_in_place_loses_no_text_without_some_system_calls(
     tmp_path: Path, lacking: frozenset[str]
 ) -> None:
-    """Issue 11, build 1: explored exhaustively."""
+    """Issue 11, build 1: explores all interleavings."""
     names = ("in pieces", "append") if lacking == {"lease"} else ("in place", "append")
     found = explore_all(tmp_path, lacking, ["patch"], [SAVES[name] for name in names])
     assert found.schedules > 2_000
 
 
 @pytest.mark.slow
-def test_one_person_during_write_or_creation_loses_nothing(tmp_path: Path) -> None:
-    """Issue 11, build 1: explored exhaustively."""
+def test_single_person_during_a_write_or_creation_loses_no_text(tmp_path: Path) -> None:
+    """Issue 11, build 1: explores all interleavings."""
     found = explore_all(tmp_path, BEST, ("write", "create"), SAVES.values())
     assert found.schedules > 20_000
 
 
 @pytest.mark.parametrize("lacking", [BEST, pytest.param(frozenset({"exchange"}), marks=SLOW)])
-def test_process_death_during_edits_loses_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
+def test_process_death_during_edits_loses_no_text(tmp_path: Path, lacking: frozenset[str]) -> None:
     """behaviour 1"""
     found = explore_all(tmp_path, lacking, ["patch"], [SAVES["atomic"]], dies=True)
     assert found.schedules > 300
@@ -137,7 +138,7 @@ def test_process_death_during_edits_loses_nothing(tmp_path: Path, lacking: froze
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lacking", EXTREMES)
-def test_process_death_during_any_save_loses_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
+def test_process_death_during_any_save_loses_no_text(tmp_path: Path, lacking: frozenset[str]) -> None:
     """behaviour 1"""
     saves = [SAVES[name] for name in ("atomic", "delete")]
     found = explore_all(tmp_path, lacking, ("patch", "remove"), saves, dies=True)
@@ -145,8 +146,8 @@ def test_process_death_during_any_save_loses_nothing(tmp_path: Path, lacking: fr
 
 
 @pytest.mark.parametrize("lacking", EXTREMES)
-def test_killed_move_during_any_save_loses_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
-    """behaviour 255: the saved text moves with the note, stays at its old place, or makes the move fail."""
+def test_killed_move_during_any_save_loses_no_text(tmp_path: Path, lacking: frozenset[str]) -> None:
+    """behaviour 255: the saved text moves with the note, stays at its old path, or makes the move fail."""
     names = [name for name in SAVES if name in QUICK or "lease" not in lacking]
     saves = [*map(SAVES.__getitem__, names), atomic("d.md", "<P1>"), move(B, "c.md")]
     found = explore_all(tmp_path, lacking, ("move", "move onto"), saves, dies=True)
@@ -156,7 +157,7 @@ def test_killed_move_during_any_save_loses_nothing(tmp_path: Path, lacking: froz
 @pytest.mark.parametrize(
     "save", [pytest.param(atomic("d.md", "<P1>"), marks=SLOW), SAVES["atomic"], move(A, "e.md")]
 )
-def test_rewriting_moved_note_during_save_loses_nothing(tmp_path: Path, save: list[Step]) -> None:
+def test_rewriting_a_moved_note_during_a_save_loses_no_text(tmp_path: Path, save: list[Step]) -> None:
     """behaviour 255"""
     found = explore_all(tmp_path, BEST, ["move, then rewrite its links"], [save], dies=True)
     assert found.schedules > 100
@@ -165,8 +166,8 @@ def test_rewriting_moved_note_during_save_loses_nothing(tmp_path: Path, save: li
 @pytest.mark.parametrize(
     "request_", [pytest.param("patch", marks=NIGHTLY), pytest.param("remove", marks=SLOW)]
 )
-def test_two_people_during_request_lose_nothing(tmp_path: Path, request_: str) -> None:
-    """Issue 11, build 1: explored exhaustively."""
+def test_two_people_during_a_request_lose_no_text(tmp_path: Path, request_: str) -> None:
+    """Issue 11, build 1: explores all interleavings."""
     others = ("atomic", "delete", "take-up") if request_ == "patch" else tuple(SECOND)
     found = explore_all(tmp_path, BEST, [request_], [SAVES["atomic"]], [SECOND[name] for name in others])
     assert found.schedules > 100_000
@@ -179,16 +180,16 @@ def test_two_people_during_request_lose_nothing(tmp_path: Path, request_: str) -
         for name, lacking in FILE_SYSTEMS.items()
     ],
 )
-def test_two_people_saving_and_moving_two_notes_lose_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
-    """Issue 11, build 1: two notes; on the best file system, the process may also die at any point."""
+def test_people_who_save_and_move_two_notes_lose_no_text(tmp_path: Path, lacking: frozenset[str]) -> None:
+    """Issue 11, build 1: covers two notes. On the best file system, the process may also die at any point."""
     schedules = 0
     for name in ("moved onto it", "delete"):
         schedules += run(tmp_path, lacking, TWO, SAVES[name], move(A, B), dies=not lacking).schedules
     assert schedules > 1_000
 
 
-def test_watcher_in_model_makes_same_calls_as_product(tmp_path: Path) -> None:
-    """The watcher in the model makes the same calls as `NoteFiles.read`."""
+def test_model_watcher_makes_the_same_calls_as_the_product(tmp_path: Path) -> None:
+    """The reference is `NoteFiles.read`."""
     made: list[str] = []
     calls = FakeCalls(reach=made.append)
     calls.put(str(tmp_path / A), b"text")
@@ -197,11 +198,11 @@ def test_watcher_in_model_makes_same_calls_as_product(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("blunder", ["no put back", "no look at what was removed", "no lease"])
-def test_model_finds_text_loss_when_protocol_is_broken(
+def test_model_detects_text_loss_when_the_protocol_is_broken(
     tmp_path: Path, blunder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The invariant can fail: without a part of the protocol, text is lost."""
-    if blunder == "no lease":  # and no grace period either
+    """The invariant can fail: if a part of the protocol is missing, text is lost."""
+    if blunder == "no lease":  # there is no grace period either
         monkeypatch.setattr(FakeCalls, "lease", lambda self, descriptor: None)
         monkeypatch.setattr(FakeCalls, "is_leased", lambda self, descriptor: True)
     else:

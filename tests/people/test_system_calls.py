@@ -1,4 +1,4 @@
-"""Contract of the system calls: the kernel and the fake file system give the same answers."""
+"""Contract of the system calls. The kernel and the fake file system give the same answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def calls(request: pytest.FixtureRequest) -> SystemCalls:
 
 @pytest.fixture(autouse=True)
 def local(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trust the file system type, so that its system calls reveal its capabilities."""
+    """Trust the type of the file system, so that its system calls reveal its capabilities."""
     monkeypatch.setattr(protection, "file_system_of", lambda _: "ext4")
 
 
@@ -79,7 +79,7 @@ def test_names_are_exchanged_moved_and_never_overwritten(calls: SystemCalls, fol
             change(one, other)
 
 
-def test_open_file_stays_same_when_its_name_gets_new_file(calls: SystemCalls, folder: str) -> None:
+def test_open_file_stays_unchanged_when_its_name_is_replaced(calls: SystemCalls, folder: str) -> None:
     path = put(calls, f"{folder}/a", b"first")
     pinned = calls.pin(path)
     calls.unlink(path)
@@ -88,7 +88,7 @@ def test_open_file_stays_same_when_its_name_gets_new_file(calls: SystemCalls, fo
     calls.close(pinned)
 
 
-def test_unnamed_file_has_no_name_until_linked(calls: SystemCalls, folder: str) -> None:
+def test_unnamed_file_has_no_name_until_it_is_linked(calls: SystemCalls, folder: str) -> None:
     taken, path = put(calls, f"{folder}/a", b"theirs"), f"{folder}/b"
     descriptor = calls.open(folder, UNNAMED)
     assert calls.write(descriptor, memoryview(b"text")) == 4
@@ -103,7 +103,7 @@ def test_unnamed_file_has_no_name_until_linked(calls: SystemCalls, folder: str) 
     assert (get(calls, taken), get(calls, path)) == (b"theirs", b"text")
 
 
-def test_lease_is_refused_while_writer_has_file_open(calls: SystemCalls, folder: str) -> None:
+def test_lease_is_refused_while_a_writer_has_the_file_open(calls: SystemCalls, folder: str) -> None:
     path = put(calls, f"{folder}/a", b"text")
     reading = calls.open(path, os.O_RDONLY)
     writing = calls.open(path, os.O_WRONLY)
@@ -117,7 +117,7 @@ def test_lease_is_refused_while_writer_has_file_open(calls: SystemCalls, folder:
     calls.close(reading)
 
 
-def test_capabilities_are_detected_without_leftover_files(calls: SystemCalls, folder: str) -> None:
+def test_capabilities_are_detected_without_leaving_files(calls: SystemCalls, folder: str) -> None:
     assert probe_protection(calls, folder) == Protection(
         exchange=True, no_replace=True, links=True, leases=True, unnamed=True
     )

@@ -1,4 +1,4 @@
-"""Tests for `lithos proposals`: list, show, approve and reject."""
+"""Command `lithos proposals`: list, show, approve and reject."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from tests.servers import MISSING_ID, Lithos, serving
 
 
 class Terminal(io.StringIO):
-    """Terminal input or output of a person."""
+    """Input or output of a terminal that a person uses."""
 
     def isatty(self) -> bool:
         return True
 
 
 class Desk:
-    """Shell of a person with a running server, on which `bot` and `bee` may only propose."""
+    """A person's shell with a running server, on which `bot` and `bee` may only propose changes."""
 
     def __init__(self, lithos: Lithos, capsys: pytest.CaptureFixture[str]) -> None:
         self.lithos = lithos
         self._capsys = capsys
 
     async def type(self, *words: str, code: int = 0) -> str:
-        """Run the command and return its stdout. `told` holds its stderr."""
+        """Run the command and return its stdout. Its stderr is stored in `told`."""
         self._capsys.readouterr()
         session = CommandSession(parse_arguments(("proposals", *words)), Config())
         done = await proposals(session, LocalServer(self.lithos.server))
@@ -66,7 +66,7 @@ class Desk:
 
 
 def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Run a test with a `Desk` and, if its signature asks for it, with `monkeypatch`."""
+    """Run a test with a `Desk`. If the test has a parameter `monkeypatch`, pass it too."""
     wants_patch = "monkeypatch" in signature(test).parameters
 
     async def run(
@@ -81,7 +81,7 @@ def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[Non
 
 
 @at_desk
-async def test_pending_proposals_are_listed_and_decided_ones_on_request(desk: Desk) -> None:
+async def test_proposal_list_includes_decided_proposals_only_on_request(desk: Desk) -> None:
     assert await desk.type() == "No pending proposals.\n"
     assert await desk.ask("list") == []
     note = await desk.note()
@@ -117,7 +117,7 @@ async def test_long_proposal_list_is_printed_completely(desk: Desk) -> None:
 
 
 @at_desk
-async def test_show_prints_the_difference_and_names_special_characters(desk: Desk) -> None:
+async def test_show_command_prints_the_difference_and_names_special_characters(desk: Desk) -> None:
     """behaviour 283"""
     note = await desk.note()
     proposal = await propose_text(
@@ -162,7 +162,7 @@ async def test_colours_are_printed_only_to_terminals(desk: Desk, monkeypatch: py
 
 
 @at_desk
-async def test_several_proposals_are_approved_and_conflicting_one_stays_pending(desk: Desk) -> None:
+async def test_approval_of_several_proposals_leaves_conflicting_proposals_pending(desk: Desk) -> None:
     """behaviour 281"""
     notes = [await desk.note(f"N{number}") for number in range(3)]
     ids = [await propose_text(desk.lithos, note, "one\n\ntwo, says bot\n\nthree") for note in notes]
@@ -184,7 +184,7 @@ async def test_several_proposals_are_approved_and_conflicting_one_stays_pending(
 
 
 @at_desk
-async def test_rejection_needs_a_reason_that_the_agent_gets(desk: Desk) -> None:
+async def test_rejection_needs_a_reason_which_the_agent_gets(desk: Desk) -> None:
     """behaviour 282"""
     ids = [await propose_note(desk.lithos, f"N{number}") for number in range(2)]
     assert "--reason TEXT" in await desk.refused("reject", *ids)
@@ -198,7 +198,7 @@ async def test_rejection_needs_a_reason_that_the_agent_gets(desk: Desk) -> None:
 
 
 @at_desk
-async def test_only_a_person_at_a_terminal_is_asked(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_command_asks_only_a_person_at_a_terminal(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     proposal = await propose_text(desk.lithos, await desk.note(), "one\n\n2\n\nthree")
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     for words in (("approve", proposal), ("approve", proposal, "--json")):
@@ -214,7 +214,7 @@ async def test_only_a_person_at_a_terminal_is_asked(desk: Desk, monkeypatch: pyt
 
 
 @at_desk
-async def test_seal_approves_only_the_shown_text(desk: Desk) -> None:
+async def test_seal_permits_approval_of_only_the_shown_text(desk: Desk) -> None:
     note = await desk.note()
     proposal = await propose_text(desk.lithos, note, "one\n\n2\n\nthree")
     (shown,) = await desk.ask("show", proposal)
@@ -229,7 +229,7 @@ async def test_seal_approves_only_the_shown_text(desk: Desk) -> None:
 
 
 @at_desk
-async def test_wrong_arguments_are_reported(desk: Desk) -> None:
+async def test_wrong_command_arguments_are_reported(desk: Desk) -> None:
     assert "Unknown action 'accept'" in await desk.refused("accept", "x")
     assert "lithos proposals show ID" in await desk.refused("list", "x")
     for action in ("show", "approve", "reject"):
@@ -253,5 +253,5 @@ async def test_windows_line_breaks_are_not_special_characters(desk: Desk) -> Non
     assert "CARRIAGE RETURN" not in printed
 
 
-def test_parser_knows_all_proposal_statuses() -> None:
+def test_parser_accepts_all_proposal_statuses() -> None:
     assert commands.STATUSES == STATUSES

@@ -1,4 +1,4 @@
-"""Tests for differences that a person approves: marked words, named characters, bounds (behaviour 283)."""
+"""Differences that a person approves: marked words, named characters, and limits (behaviour 283)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_changed_lines_and_words_are_marked() -> None:
     ]  # fmt: skip
 
 
-def test_new_and_deleted_texts_are_all_added_or_removed() -> None:
+def test_new_and_deleted_texts_are_completely_added_or_removed() -> None:
     assert shown(compare(None, "a\nb")) == ["+a", "+b", "\\no line break at the end of the file"]
     assert shown(compare("a\n", None)) == ["-a"]
     assert shown(compare("a\n", "a\n")) == shown(compare(None, None)) == shown(compare(None, "")) == []
@@ -65,7 +65,7 @@ def test_windows_line_breaks_are_shown_only_where_they_change() -> None:
     assert changed == ["-a line<strong><bdi class=sign>U+000D CARRIAGE RETURN</bdi></strong>", "+a line"]
 
 
-def test_long_difference_shows_its_beginning_and_counts_the_rest() -> None:
+def test_long_difference_shows_its_beginning_and_counts_other_lines() -> None:
     many = "".join(f"{number}\n" for number in range(5_000))
     compared = compare(None, many)
     assert (len(compared.lines), compared.left, compared.added) == (difference.MOST_LINES, 3_000, 5_000)
@@ -80,8 +80,8 @@ def test_long_difference_shows_its_beginning_and_counts_the_rest() -> None:
     assert compared.left == 1_000 - len(compared.lines) > 500
 
 
-def test_special_characters_in_lines_not_shown_are_counted() -> None:
-    """Parts that a person does not see must not hide anything."""
+def test_special_characters_in_hidden_lines_are_counted() -> None:
+    """Lines that a person does not see must not contain unreported special characters."""
     compared = compare(None, "a\n" * 100 + "b\u202e\n", most=5)
     assert compared.signs == {"U+202E RIGHT-TO-LEFT OVERRIDE": 1}
 
@@ -95,7 +95,7 @@ def test_long_line_is_shown_around_its_first_change() -> None:
 
 
 @pytest.mark.parametrize("text", ["a\u200b" * 300_000, "p\u0430" * 300_000, "word\u202e x\n" * 60_000])
-def test_text_of_only_special_characters_is_shown_in_part(text: str) -> None:
+def test_long_text_of_special_characters_is_shown_in_part(text: str) -> None:
     compared = compare(None, text)
     assert sum(len(line.html) for line in compared.lines) <= difference.MOST_CHARACTERS
     assert compared.has_more

@@ -1,4 +1,4 @@
-"""Tests for changes that wait for a person (docs/spec/scopes.md §2; behaviours 280 to 282)."""
+"""Changes that wait for a person (docs/spec/scopes.md §2; behaviours 280 to 282)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TEXT = "One.\n\nTwo.\n\nThree.\n\nFour.\n\nFive."
 
 @asynccontextmanager
 async def asking(data: Path, **more: Any) -> AsyncIterator[Lithos]:
-    """Yield a server on which the agents `bot` (by its token) and `other` may only propose."""
+    """Yield a server on which the agents `bot` (by its token) and `other` may only propose changes."""
     async with serving(data, **more) as lithos:
         scope = Scope((), ("**",))
         lithos.server.get(Writer).scopes = WriteScopes(
@@ -80,7 +80,7 @@ async def shown(lithos: Lithos, proposal_id: str) -> Any:
 
 
 async def seen(lithos: Lithos, note_id: str) -> dict[str, Any]:
-    """Return everything that clients can see of the notes."""
+    """Return all data of the notes that clients can see."""
     read = await lithos.call("lithos_read", id=note_id)
     read.pop("retrieval_count", None)
     search = [
@@ -113,7 +113,7 @@ PROPOSED: Mapping[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-async def test_proposal_changes_nothing_visible(tmp_path: Path) -> None:
+async def test_proposal_changes_no_visible_data(tmp_path: Path) -> None:
     """behaviour 280"""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
@@ -132,7 +132,7 @@ async def test_proposal_changes_nothing_visible(tmp_path: Path) -> None:
         ]
 
 
-async def test_invalid_change_is_refused_and_not_proposed(tmp_path: Path) -> None:
+async def test_invalid_change_is_refused_instead_of_proposed(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         stale = await bot(lithos, "lithos_write", id=note_id, content="x", expected_version=7)
@@ -147,7 +147,7 @@ async def test_invalid_change_is_refused_and_not_proposed(tmp_path: Path) -> Non
 
 
 async def test_later_change_builds_on_the_agents_own_proposal(tmp_path: Path) -> None:
-    """behaviour 280: the note stays unchanged for the proposing agent, too."""
+    """behaviour 280: the note also stays unchanged for the agent that made the proposal."""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         first = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
@@ -186,7 +186,7 @@ async def test_proposed_note_is_changed_by_its_id_and_created_once(tmp_path: Pat
         )
 
 
-async def test_two_agents_propose_separately_for_one_note(tmp_path: Path) -> None:
+async def test_two_agents_have_separate_proposals_for_one_note(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         mine = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
@@ -235,8 +235,11 @@ async def test_conflict_names_the_lines_and_leaves_the_proposal_pending(tmp_path
         assert "2, zwei." in (await lithos.read(note_id))["content"]
 
 
-async def test_only_the_version_that_was_seen_is_approved(tmp_path: Path) -> None:
-    """behaviour 281: the seal covers the note and the outcome, so a person first sees changes to either."""
+async def test_approval_is_valid_only_for_the_version_shown(tmp_path: Path) -> None:
+    """behaviour 281: the seal covers the note and the outcome.
+
+    If either changes, a person sees the change first.
+    """
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         proposal = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
@@ -253,8 +256,8 @@ async def test_only_the_version_that_was_seen_is_approved(tmp_path: Path) -> Non
         assert refusal(await decide(lithos, proposal, text="x"), "invalid_input")
 
 
-async def test_one_of_two_simultaneous_approvals_succeeds(tmp_path: Path) -> None:
-    """behaviour 281: an approval happens once."""
+async def test_only_one_of_two_simultaneous_approvals_succeeds(tmp_path: Path) -> None:
+    """behaviour 281: an approval takes effect only once."""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         proposal = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
@@ -278,7 +281,7 @@ async def test_one_of_two_simultaneous_approvals_succeeds(tmp_path: Path) -> Non
 async def test_approval_interrupted_by_a_crash_is_finished_or_pending_again(
     tmp_path: Path, kind: str, written: bool, kept: bool
 ) -> None:
-    """behaviour 281: an approval happens once, even after a crash."""
+    """behaviour 281: even after a crash, an approval takes effect only once."""
     history = HistoryConfig(enabled=kept)
     async with asking(tmp_path, history=history) as lithos:
         note_id = await lithos.create("Plan", TEXT)
@@ -310,8 +313,8 @@ async def test_approval_interrupted_by_a_crash_is_finished_or_pending_again(
             assert answer["status"] == "approved", answer
 
 
-async def test_abandoned_approval_does_not_affect_a_later_one(tmp_path: Path) -> None:
-    """behaviour 281: a person may restart an approval before the server abandons the first attempt."""
+async def test_abandoned_approval_does_not_affect_a_later_approval(tmp_path: Path) -> None:
+    """behaviour 281: a person may start an approval again before the server abandons the first attempt."""
     clock = Clock()
     async with asking(tmp_path, clock=clock) as lithos:
         proposal = await propose(lithos, "lithos_write", title="New", content="x")
@@ -350,7 +353,7 @@ async def test_each_kind_of_proposal_is_carried_out_as_proposed(tmp_path: Path) 
 
 
 async def test_approved_move_keeps_links_when_update_links_is_false(tmp_path: Path) -> None:
-    """behaviour 349: earlier versions rewrote all links, even in protected notes."""
+    """behaviour 349: earlier versions rewrote all links, including links in protected notes."""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         linking = (await lithos.write("Links", "See [[plan]] and [text](plan.md)."))["path"]
@@ -366,7 +369,7 @@ async def test_approved_move_keeps_links_when_update_links_is_false(tmp_path: Pa
 
 
 async def test_notes_changed_by_an_approved_move_name_the_approver(tmp_path: Path) -> None:
-    """behaviour 349: versions and events name the approver, also after a restart in between."""
+    """behaviour 349: versions and events name the approver, even after a restart in between."""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", "Beside [[links]].")
         other = await lithos.create("Links", "See [text](plan.md).")
@@ -388,7 +391,9 @@ async def test_notes_changed_by_an_approved_move_name_the_approver(tmp_path: Pat
 
 
 @pytest.mark.parametrize("has_seal", [True, False])
-async def test_links_added_after_a_person_looked_are_shown_first(tmp_path: Path, has_seal: bool) -> None:
+async def test_links_added_after_the_preview_are_shown_before_approval(
+    tmp_path: Path, has_seal: bool
+) -> None:
     """behaviour 349"""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
@@ -406,8 +411,8 @@ async def test_links_added_after_a_person_looked_are_shown_first(tmp_path: Path,
         assert all(b"sub/b.md" in (lithos.knowledge / f"{each}.md").read_bytes() for each in ("one", "two"))
 
 
-async def test_link_added_during_a_move_approval_is_not_rewritten_unseen(tmp_path: Path) -> None:
-    """behaviour 349: the note writer refuses such a move."""
+async def test_link_added_during_a_move_approval_is_not_rewritten(tmp_path: Path) -> None:
+    """behaviour 349: the person has not seen this link, so the note writer refuses the move."""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         await lithos.create("One", "[text](plan.md)")
@@ -432,7 +437,7 @@ async def test_note_restored_by_approval_keeps_its_creation_time(tmp_path: Path)
         assert (await lithos.read(note_id))["metadata"]["created_at"] == began
 
 
-async def test_deletion_of_a_note_changed_since_stays_pending(tmp_path: Path) -> None:
+async def test_deletion_stays_pending_when_the_note_has_changed_since(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         gone = await propose(lithos, "lithos_delete", id=note_id)
@@ -443,7 +448,7 @@ async def test_deletion_of_a_note_changed_since_stays_pending(tmp_path: Path) ->
         assert (await lithos.read(note_id))["content"] == "Precious."
 
 
-async def test_occupied_path_is_named_in_the_refusal(tmp_path: Path) -> None:
+async def test_refusal_of_an_approval_names_the_occupied_path(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         new = await propose(lithos, "lithos_write", title="Same", content="mine", path="a")
@@ -499,7 +504,7 @@ async def test_rejected_proposal_is_never_applied_and_agent_gets_the_reason(tmp_
         assert lithos.server.get(Proposals).counts() == {"pending": 0}
 
 
-async def test_number_of_proposals_is_limited_with_advice(tmp_path: Path, monkeypatch: Any) -> None:
+async def test_limit_on_proposals_is_reported_with_advice(tmp_path: Path, monkeypatch: Any) -> None:
     """behaviour 282"""
     monkeypatch.setattr(rules, "MOST_OF_AGENT", 2)
     monkeypatch.setattr(rules, "MOST_PENDING", 3)
@@ -516,7 +521,7 @@ async def test_number_of_proposals_is_limited_with_advice(tmp_path: Path, monkey
         assert "wait for a person" in refusal(full, "invalid_input")
 
 
-async def test_acknowledged_proposals_stay_pending_after_a_restart(tmp_path: Path) -> None:
+async def test_confirmed_proposals_are_still_pending_after_a_restart(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         proposal = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
@@ -526,7 +531,7 @@ async def test_acknowledged_proposals_stay_pending_after_a_restart(tmp_path: Pat
         assert (await lithos.read(note_id))["content"] == f"{TEXT}\n\nSix.\n\nSeven."
 
 
-async def test_pending_proposals_are_counted_for_people(tmp_path: Path) -> None:
+async def test_pending_proposals_are_counted_in_answers_health_and_metrics(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         assert "pending_proposals" not in await bot(lithos, "lithos_context", query="plan")
@@ -538,7 +543,7 @@ async def test_pending_proposals_are_counted_for_people(tmp_path: Path) -> None:
         assert b"lithos_pending_proposals 1.0" in await lithos.server.get(Gauges).scrape()
 
 
-async def test_only_admins_decide_in_console_and_commands(tmp_path: Path) -> None:
+async def test_only_admins_may_decide_in_console_and_commands(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         proposal = await propose(lithos, "lithos_write", title="New", content="x")
         given = {"id": proposal, "decision": "approve", "by": "bot"}
@@ -556,7 +561,7 @@ async def test_only_admins_decide_in_console_and_commands(tmp_path: Path) -> Non
         assert refusal(missing, "proposal_not_found")
 
 
-async def test_old_decisions_are_deleted_and_the_newest_stay(tmp_path: Path, monkeypatch: Any) -> None:
+async def test_old_decisions_are_deleted_and_the_newest_are_kept(tmp_path: Path, monkeypatch: Any) -> None:
     clock = Clock()
     async with asking(tmp_path, clock=clock) as lithos:
         note_id = await lithos.create("Plan", TEXT)
@@ -574,7 +579,7 @@ async def test_old_decisions_are_deleted_and_the_newest_stay(tmp_path: Path, mon
 
 
 async def steps_of(lithos: Lithos, note_id: str, tag: str) -> int:
-    """Return how often one edit calls functions about proposals and scopes on the event loop."""
+    """Return the number of proposal and scope function calls that one edit makes on the event loop."""
     steps = 0
 
     def count(frame: Any, event: str, _argument: Any) -> None:
@@ -597,12 +602,12 @@ async def steps_of(lithos: Lithos, note_id: str, tag: str) -> int:
 
 
 async def fewest_steps(lithos: Lithos, note_id: str, tag: str) -> int:
-    """Return the lowest step count of three edits, because a background task may add steps to one."""
+    """Return the lowest step count of three edits, because a background task may add steps to an edit."""
     return min([await steps_of(lithos, note_id, f"{tag}-{attempt}") for attempt in range(3)])
 
 
 async def test_thousand_pending_proposals_do_not_slow_a_write(tmp_path: Path) -> None:
-    """docs/spec/scopes.md §2: the write only checks whether its note has a proposal."""
+    """docs/spec/scopes.md §2: the write only checks whether its own note has a proposal."""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         now = lithos.server.clock()

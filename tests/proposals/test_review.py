@@ -1,4 +1,4 @@
-"""Tests for the review page: people view, approve, change and reject agent proposals (281 to 283)."""
+"""Review page, on which people view, approve, change and reject agent proposals (behaviours 281 to 283)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows_of(page: Element) -> list[Element]:
 
 
 def names_of(page: Element) -> list[str]:
-    """Return the titles in the queue, with a star before proposals that can be ticked."""
+    """Return the titles in the queue. A star precedes each proposal that can be ticked."""
     return [
         f"{'*' if one.all('input', type='checkbox') else ''}{one.all('h3')[0].text}" for one in rows_of(page)
     ]
@@ -37,7 +37,7 @@ def outcomes_of(page: Element) -> list[str]:
 
 
 def form_for(html: str, proposal_id: str, act: str) -> dict[str, str]:
-    """Return the hidden fields and the button of the form that decides one proposal of the queue."""
+    """Return the hidden fields and the button of the queue form that decides one proposal."""
     for form in FORM.findall(html):
         if f'value="{proposal_id} ' in form and f'value="{act}"' in form:
             _, fields = form_of(form)
@@ -46,7 +46,7 @@ def form_for(html: str, proposal_id: str, act: str) -> dict[str, str]:
 
 
 async def press(person: Visitor, proposal_id: str, act: str, **fields: str) -> Element:
-    """Press a button of one proposal in the queue and return the next page."""
+    """Press a button of one proposal in the queue. Return the next page."""
     fields = form_for(await person.page("/console/review"), proposal_id, act) | fields
     answer = await person.post("/console/review", **fields)
     assert answer.status_code == 200, answer.text
@@ -54,7 +54,7 @@ async def press(person: Visitor, proposal_id: str, act: str, **fields: str) -> E
 
 
 async def many(person: Visitor, act: str, picks: list[str], reason: str = "") -> Element:
-    """Tick several proposals of the queue and decide them at once."""
+    """Tick several proposals in the queue, and decide them all at once."""
     html = await person.page("/console/review")
     _, fields = form_of(html[html.index('id="many"') - 60 :])
     boxes = dict(re.findall(r'type="checkbox" name="pick" value="(\S+) (\w+)"', html))
@@ -65,7 +65,7 @@ async def many(person: Visitor, act: str, picks: list[str], reason: str = "") ->
 
 
 async def change(person: Visitor, proposal_id: str, act: str, text: str, **more: str) -> Element:
-    """Submit a text on the page of a proposal and return the next page."""
+    """Submit a text on the page of a proposal. Return the next page."""
     address = f"/console/review/{proposal_id}"
     action, fields = form_of(await person.page(address), address)
     answer = await person.post(action, **(fields | {"act": act, "text": text} | more))
@@ -74,7 +74,7 @@ async def change(person: Visitor, proposal_id: str, act: str, text: str, **more:
 
 
 def typed_in(page: Element) -> str:
-    """Return the text in the field as a browser submits it."""
+    """Return the text in the field, as a browser submits it."""
     (area,) = page.all("textarea")
     text = "".join(text for text, _ in area.texts())
     assert text.startswith("\n")
@@ -86,7 +86,7 @@ async def text_of(person: Visitor, note: str) -> str:
 
 
 async def test_review_queue_shows_change_author_and_expiry(tmp_path: Path) -> None:
-    """behaviour 280: the note itself stays unchanged."""
+    """behaviour 280: the note itself does not change."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         empty = await person.look("/console/review")
@@ -132,7 +132,10 @@ async def test_review_queue_shows_change_author_and_expiry(tmp_path: Path) -> No
 
 
 async def test_approval_writes_the_shown_text_and_names_both_authors(tmp_path: Path) -> None:
-    """behaviour 281: the agent is the author, the person the approver, and other changed places survive."""
+    """behaviour 281: the agent is the author, and the person is the approver.
+
+    Changes elsewhere in the note survive.
+    """
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "one\n\ntwo\n\nthree", agent="ann")
@@ -152,8 +155,8 @@ async def test_approval_writes_the_shown_text_and_names_both_authors(tmp_path: P
         assert "Review 1 waiting" in page.all("nav")[0].told
 
 
-async def test_several_are_approved_at_once_and_conflicts_stay_pending(tmp_path: Path) -> None:
-    """behaviour 281: the page shows each result."""
+async def test_several_proposals_are_approved_together_and_conflicts_stay_pending(tmp_path: Path) -> None:
+    """behaviour 281: the page shows the result for each proposal."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         notes = [await lithos.create(f"N{number}", "one\n\ntwo") for number in range(4)]
@@ -178,7 +181,7 @@ async def test_several_are_approved_at_once_and_conflicts_stay_pending(tmp_path:
         assert "This proposal cannot be approved in its current form, because others have" in conflicting.told
         assert "Line 3 was two is now two, says tester proposed two, says bot" in conflicting.told
         assert not conflicting.all("button", data_do="approve")
-        # The client sends an approval although the page has no button for it.
+        # The client sends an approval, although the page has no button for it.
         seal = (await lithos.call("lithos_proposals", id=ids[1]))["seal"]
         answer = await person.post(
             "/console/review", **{**fields, "once": "x", "act": "approve", "pick": f"{ids[1]} {seal}"}
@@ -190,7 +193,7 @@ async def test_several_are_approved_at_once_and_conflicts_stay_pending(tmp_path:
 
 
 async def test_approval_covers_only_the_shown_text(tmp_path: Path) -> None:
-    """A change of the note or the proposal between view and click is reported, and nothing is approved."""
+    """A change of the note or the proposal between view and click is reported. Nothing is approved."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "one\n\ntwo\n\nthree")
@@ -210,7 +213,7 @@ async def test_approval_covers_only_the_shown_text(tmp_path: Path) -> None:
         assert (await lithos.call("lithos_history", id=note))["total"] == 2
 
 
-async def test_rejection_needs_a_reason_that_is_offered_again(tmp_path: Path) -> None:
+async def test_rejection_needs_a_reason_that_is_suggested_again_later(tmp_path: Path) -> None:
     """behaviour 282"""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
@@ -236,7 +239,7 @@ async def test_rejection_needs_a_reason_that_is_offered_again(tmp_path: Path) ->
             "Say where it is <from>.",
             "person",
         )
-        # On the page of another proposal, one click reuses the reason.
+        # On the page of another proposal, one click inserts the same reason.
         alone = await person.page(f"/console/review/{ids[1]}")
         again = [form for form in FORM.findall(alone) if 'name="again"' in form]
         _, fields = form_of(again[0])
@@ -255,7 +258,7 @@ async def test_rejection_needs_a_reason_that_is_offered_again(tmp_path: Path) ->
         ] * 2
 
 
-async def test_person_changes_a_text_and_approves_the_result(tmp_path: Path) -> None:
+async def test_person_edits_a_proposed_text_and_approves_the_result(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "one\n\ntwo", agent="ann")
@@ -263,7 +266,7 @@ async def test_person_changes_a_text_and_approves_the_result(tmp_path: Path) -> 
         proposal = await propose_text(lithos, note, "one\n\ntwo and three")
         text = typed_in(await person.look(f"/console/review/{proposal}"))
         assert text.endswith("\n# Plan\n\none\n\ntwo and three\n")
-        mine = text.replace("two and three", "two & <3>").replace("\n", "\r\n")  # browser line ends
+        mine = text.replace("two and three", "two & <3>").replace("\n", "\r\n")  # browsers send CRLF
         shown = await change(person, proposal, "look", mine)
         assert "This is what approving your text would do." in shown.told
         assert [one.text for one in shown.all("div", "diff")[0].all("ins")] == ["two & <3>"]
@@ -277,7 +280,7 @@ async def test_person_changes_a_text_and_approves_the_result(tmp_path: Path) -> 
         assert (newest["agent"], newest["approved_by"]) == ("bot", "person")
 
 
-async def test_text_that_could_not_be_written_is_not_lost(tmp_path: Path) -> None:
+async def test_edited_text_that_cannot_be_written_is_not_lost(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "one\n\ntwo", agent="ann")
@@ -291,12 +294,12 @@ async def test_text_that_could_not_be_written_is_not_lost(tmp_path: Path) -> Non
         assert "Nothing was written: it has changed since you opened the page. Check it again" in page.told
         assert "my own words" in typed_in(page)
         assert "This is the agent's own text" in page.told
-        # Once the page shows the current note, the person can approve despite the conflict.
+        # Once the page shows the current note, the person can approve the proposal despite the conflict.
         _, fields = form_of(await person.page(address), address)
         page = check((await person.post(action, **(fields | {"act": "approve", "text": text}))).text)
         assert outcomes_of(page) == ["plan.md is approved: version 3"]
         assert await text_of(person, note) == "one\n\nmy own words"
-        # The proposal is already decided, so the page shows the text for copying.
+        # The proposal is already decided, so the page shows the edited text for copying.
         page = check(
             (await person.post(action, **(fields | {"once": "new", "act": "approve", "text": text}))).text
         )
@@ -309,7 +312,7 @@ async def test_text_that_could_not_be_written_is_not_lost(tmp_path: Path) -> Non
 
 
 async def test_invisible_characters_are_named_on_every_approval_page(tmp_path: Path) -> None:
-    """behaviour 283: the queue, proposal pages, titles, paths and the editing field name such characters."""
+    """behaviour 283: the queue, proposal pages, titles, paths and the edit field name such characters."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "pay ann\n\nend", agent="ann")
@@ -337,7 +340,7 @@ async def test_invisible_characters_are_named_on_every_approval_page(tmp_path: P
 
 
 async def test_approval_with_a_warning_needs_a_confirmation(tmp_path: Path) -> None:
-    """behaviour 397: hidden characters in a text, a path or a ticked proposal are never approved unseen."""
+    """behaviour 397: hidden characters in a text, a path or a ticked proposal cannot be approved unseen."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         notes = [await lithos.create(title, "one\n\ntwo") for title in ("Plain", "Hidden", "Moved")]
@@ -369,7 +372,7 @@ async def test_approval_with_a_warning_needs_a_confirmation(tmp_path: Path) -> N
 
 
 async def test_approval_of_each_kind_links_to_its_undo(tmp_path: Path) -> None:
-    """behaviour 398: the page that shows a change, a new note, a move or a deletion offers its undo."""
+    """behaviour 398: covers a change, a new note, a move and a deletion."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         changed, moved, gone = [await lithos.create(title, "one", agent="ann") for title in "CMD"]
@@ -410,7 +413,7 @@ def test_escaped_special_characters_are_read_back_unchanged(text: str) -> None:
     assert read_signs("⟦U+110000⟧ ⟦U+D800⟧ ⟦u+200b⟧") == "⟦U+110000⟧ ⟦U+D800⟧ ⟦u+200b⟧"
 
 
-async def test_proposal_decided_elsewhere_names_the_person(tmp_path: Path) -> None:
+async def test_page_names_the_person_who_already_decided_a_proposal(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         notes = [await lithos.create(f"N{number}", "one") for number in range(3)]
@@ -440,7 +443,7 @@ async def test_proposal_decided_elsewhere_names_the_person(tmp_path: Path) -> No
         assert [await text_of(person, note) for note in notes] == ["one", "two", "one"]
 
 
-async def test_wrong_forms_and_addresses_are_reported_and_change_nothing(tmp_path: Path) -> None:
+async def test_invalid_forms_and_addresses_are_reported_and_change_nothing(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "one")
@@ -499,7 +502,9 @@ async def test_wrong_forms_and_addresses_are_reported_and_change_nothing(tmp_pat
 
 @pytest.mark.needs("access")
 @pytest.mark.parametrize("rights", ["read", "write"])
-async def test_person_without_admin_right_sees_queue_and_reason(tmp_path: Path, rights: Any) -> None:
+async def test_person_without_admin_right_sees_the_queue_and_an_explanation(
+    tmp_path: Path, rights: Any
+) -> None:
     """behaviour 246"""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
@@ -528,7 +533,7 @@ async def test_person_without_admin_right_sees_queue_and_reason(tmp_path: Path, 
         assert (await row_of(lithos, proposal))["status"] == "pending"
 
 
-async def test_hostile_texts_stay_text_in_queue_and_proposal_page(tmp_path: Path) -> None:
+async def test_hostile_texts_are_plain_text_in_queue_and_proposal_page(tmp_path: Path) -> None:
     """behaviour 236"""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
@@ -551,7 +556,7 @@ async def test_hostile_texts_stay_text_in_queue_and_proposal_page(tmp_path: Path
         await person.look("/console/")
 
 
-async def test_long_queues_and_texts_fit_a_page_and_show_omissions(tmp_path: Path) -> None:
+async def test_long_queues_and_texts_fit_the_page_size_limit(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         bind(lithos)
@@ -572,7 +577,7 @@ async def test_long_queues_and_texts_fit_a_page_and_show_omissions(tmp_path: Pat
         assert len(big.encode()) > LARGEST_EDITED
 
 
-async def test_proposals_cannot_be_approved_unseen_when_time_runs_out(
+async def test_unseen_proposals_cannot_be_approved_at_the_time_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with visiting(tmp_path) as person:
@@ -595,7 +600,7 @@ async def test_proposals_cannot_be_approved_unseen_when_time_runs_out(
         assert [(await row_of(lithos, one))["status"] for one in ids] == ["pending"] * 3
 
 
-async def test_proposals_are_ordered_by_expiry_and_the_next_is_visible(tmp_path: Path) -> None:
+async def test_proposals_are_sorted_by_expiry_and_next_one_is_visible(tmp_path: Path) -> None:
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         lithos = person.lithos
@@ -619,7 +624,9 @@ async def test_proposals_are_ordered_by_expiry_and_the_next_is_visible(tmp_path:
         assert [one.text for one in alone.all("a", "button")] == ["Previous"]
 
 
-async def test_reports_and_drafts_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_number_of_stored_reports_and_drafts_is_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[ReviewPages] = []
     begin = ReviewPages.__init__
 

@@ -1,4 +1,4 @@
-"""Tests that `coordination.db` has proposal tables only when the capability is registered."""
+"""Proposal tables of `coordination.db`, which exist only if the capability is registered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Test bridge between a scripted client and scripted owners, without sockets, for a mock clock."""
+"""Bridge between a scripted client and scripted owner servers.
+
+It uses no sockets and runs on a mock clock.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +128,7 @@ class Client:
         await self.lines.send(json.dumps(rpc("notifications/cancelled", None, requestId=request_id)))
 
     async def write_bytes(self, data: bytes) -> None:
-        """Receive one whole line with one message from the bridge."""
+        """Receive one complete line, which contains one message from the bridge."""
         assert data.endswith(b"\n")
         assert data.count(b"\n") == 1
         message = json.loads(data)
@@ -149,7 +152,7 @@ class Client:
 
 @define(eq=False)
 class House:
-    """A fake data directory: its owner, and whether another process may take the lock."""
+    """A fake data directory. It records the owner and whether another process may take the lock."""
 
     owner: FakeOwner | None = None
     successor: FakeOwner | None = None
@@ -165,7 +168,7 @@ class House:
             self.owners[owner.record.url or ""] = owner
 
     def kill(self) -> None:
-        """Kill the owner as SIGKILL would."""
+        """Kill the owner as SIGKILL does."""
         assert self.owner is not None
         self.owner.dead.set()
         self.owner = None
@@ -188,7 +191,7 @@ class House:
         return OwnerLock(Path("lock"))
 
     async def host(self, lock: OwnerLock, ended: trio.Event) -> None:
-        """Serve in the bridge's own process. The start takes two seconds."""
+        """Serve in the bridge process. The start takes two seconds."""
         await trio.sleep(2)
         if self.hosting is not None:
             self.hosting()
@@ -201,7 +204,7 @@ class House:
 
 
 def owned(**settings: Any) -> tuple[House, FakeOwner]:
-    """Return a data directory and its owner, a fake server with these settings."""
+    """Return a data directory and its owner. The owner is a fake server with these settings."""
     house, owner = House(), FakeOwner(7, **settings)
     house.install(owner)
     return house, owner
@@ -209,7 +212,7 @@ def owned(**settings: Any) -> tuple[House, FakeOwner]:
 
 @asynccontextmanager
 async def bridged(house: House, *, greet: bool = True) -> AsyncIterator[Client]:
-    """Yield a client connected to the owner through a bridge. Leaving the block closes its input."""
+    """Yield a client that a bridge connects to the owner. When the block ends, its input is closed."""
     sender, lines = trio.open_memory_channel[str](1000)
     trail = house.trail()
     client = Client(sender)

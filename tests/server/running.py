@@ -1,4 +1,4 @@
-"""A running HTTP front with fake tools."""
+"""Running HTTP server front with fake tools."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from lithos.server.http.quart_app import RouteModule
 from lithos.server.http.serve import serve_http
 from lithos.server.tools.arguments import ArgumentFault, ToolSpec, UnknownTool
 
-# Cache the TLS context, because every client would load all certificates and no test uses TLS.
+# Cache the TLS context. No test uses TLS, but every client would load all certificates.
 httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 
 SETTINGS = FrontSettings(host="127.0.0.1", port=0, version="9.8.7", max_body_bytes=100_000)
-#: Maximum duration of a stop in seconds. This is a generous test timeout; `test_stop.py` tests the promised
+#: Maximum duration of a stop in seconds. This is a generous test timeout. `test_stop.py` tests the promised
 #: limit.
 STOP_BOUND = 60.0
 
 
 @asynccontextmanager
 async def tokens_known_soon() -> AsyncIterator[None]:
-    """Let the server notice new and revoked tokens without its usual half-second delay.
+    """Let the server notice new and revoked tokens without the usual delay of half a second.
 
-    `tests/access/service/test_keyring.py` tests the real checking interval on a mock clock.
+    `tests/access/service/test_keyring.py` tests the real check interval on a mock clock.
     """
     keyring = import_if_there("lithos.access", "service.keyring")
     with pytest.MonkeyPatch.context() as patch:
@@ -124,7 +124,7 @@ class Front:
         return stream
 
     async def exchange(self, request: bytes) -> bytes:
-        """Send bytes, close the sending side and return the complete answer."""
+        """Send bytes, close the sending side, and return the complete answer."""
         stream = await self.connect()
         async with stream:
             await stream.send_all(request)
@@ -155,7 +155,7 @@ async def read_until(stream: trio.SocketStream, wanted: bytes) -> bytes:
 async def running_front(
     routes: Iterable[RouteModule] = (), apps: Mapping[str, AsgiApp] = NO_APPS, **changes: Any
 ) -> AsyncIterator[Front]:
-    """Run a front on a free port. Leaving the block stops it within `STOP_BOUND`."""
+    """Run a front on a free port. When the block ends, the front must stop within `STOP_BOUND`."""
     tools, shutdown, rejected = FakeToolBox(), trio.Event(), []
     serve = partial(
         serve_http,

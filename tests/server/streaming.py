@@ -1,4 +1,4 @@
-"""Event streams with a real journal, for tests of both endpoints."""
+"""Event streams from a real journal, for tests of both event endpoints."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Counts:
 
 @define(eq=False, slots=False)
 class Station:
-    """A coordinator with its journal, and the two event endpoints that read it."""
+    """A coordinator with its journal, and the two event endpoints that read the journal."""
 
     store: CoordinationStore
     queue: int = 100
@@ -80,7 +80,7 @@ class Station:
         return [await self.publish(**payload) for _ in range(count)]
 
     def broadcast(self, count: int, **payload: Any) -> None:
-        """Broadcast `count` events without a break."""
+        """Broadcast `count` events without a pause."""
         draft = EventDraft(type="note.created", agent="ada", payload=payload, timestamp=START)
         events = [Event(seq=self.head + 1 + n, draft=draft) for n in range(count)]
         with self.store.transaction():
@@ -103,7 +103,7 @@ def station_at(path: Path, **settings: Any) -> Iterator[Station]:
 async def broadcasting(path: Path, **settings: Any) -> AsyncIterator[tuple[Station, Front]]:
     """Yield a station and its front on a free port.
 
-    `settings` may be settings of the station or the front.
+    `settings` may contain settings of the station or the front.
     """
     own = {name: settings.pop(name) for name in ("queue", "enabled", "limit") if name in settings}
     with station_at(path, **own) as station:
@@ -116,7 +116,7 @@ async def broadcasting(path: Path, **settings: Any) -> AsyncIterator[tuple[Stati
 
 @define(eq=False)
 class Frame:
-    """One server-sent frame or comment."""
+    """One server-sent event frame or comment."""
 
     fields: Mapping[str, str]
     comment: str = ""
@@ -131,14 +131,14 @@ class Frame:
 
 
 class SseClient:
-    """A client that reads frames from a raw connection. Chunk headers are skipped."""
+    """A client that reads frames from a raw connection and skips chunk headers."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self.stream = stream
         self.rest = b""
 
     async def next(self) -> Frame | None:
-        """Return the next frame, or None at the end."""
+        """Return the next frame, or None at the end of the stream."""
         while b"\n\n" not in self.rest:
             part = await self.stream.receive_some()
             if not part:
@@ -185,7 +185,7 @@ class WsClient:
 async def open_ws(
     front: Front, query: str = "", headers: list[tuple[str, str]] | None = None
 ) -> AsyncIterator[tuple[WsClient, Any]]:
-    """Yield a connected client and the hello message that it received."""
+    """Yield a connected client, and the hello message that the client received."""
     url = f"ws://{front.host}:{front.port}/events/ws?{query}"
     async with open_websocket_url(url, extra_headers=headers) as socket:
         client = WsClient(socket)

@@ -1,4 +1,4 @@
-"""Values from capabilities in `/health`, `lithos_stats` and `/metrics`."""
+"""Values that capabilities add to `/health`, `lithos_stats` and `/metrics`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def made(*listed: Capability) -> Parts:
     return Parts((Shelf, Metrics, ServerState, Gauges), given)
 
 
-async def test_components_keep_their_order_and_merge_their_details() -> None:
+async def test_components_stay_in_order_and_their_details_are_merged() -> None:
     parts = made(SHELVES, MORE)
     status, body = await parts.get(ServerState).report()
     assert (status, list(body["components"])) == (200, ["first", "shelf"])
@@ -78,7 +78,7 @@ async def test_components_keep_their_order_and_merge_their_details() -> None:
     assert (status, body["components"]["shelf"]) == (503, {"status": "unavailable", "error": "It fell."})
 
 
-async def test_statistics_are_counted_after_all_waits_and_keep_their_order() -> None:
+async def test_statistics_are_counted_after_all_waits_and_stay_in_order() -> None:
     assert list((await made(SHELVES, MORE).get(ServerState).stats()).items()) == [
         ("books", 4),
         ("last", "last"),
@@ -92,6 +92,6 @@ async def test_missing_capability_reports_no_values() -> None:
     assert body["components"]["shelf"] == {"status": "ok"}
 
 
-async def test_failing_database_drops_only_its_own_gauges() -> None:
+async def test_failing_database_removes_only_its_own_gauges() -> None:
     text = (await made(SHELVES, MORE).get(Gauges).scrape()).decode()
     assert "lithos_documents 3.0" in text

@@ -1,4 +1,7 @@
-"""Invalid WebSocket frames, each answered with a close frame and its code (RFC 6455, section 7.4.1)."""
+"""Invalid WebSocket frames.
+
+The server answers each with a close frame and its code (RFC 6455, section 7.4.1).
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def close(code: int, reason: bytes = b"") -> bytes:
 
 
 def frames_in(data: bytes) -> list[tuple[int, bytes]]:
-    """Return the (opcode, payload) pairs that a server sent."""
+    """Return the frames that a server sent, as pairs of opcode and payload."""
     found = []
     while len(data) >= 2:
         size, start = data[1], 2
@@ -56,9 +59,9 @@ async def upgraded(front: Front) -> trio.SocketStream:
 
 
 async def is_admitted(front: Front) -> bool:
-    """Return whether a new client is admitted.
+    """Return whether the server admits a new client.
 
-    A refused stream is closed here, because the library leaves it open.
+    The library leaves a refused stream open, so this function closes it.
     """
     stream = await front.connect()
     async with stream:
@@ -67,7 +70,7 @@ async def is_admitted(front: Front) -> bool:
 
 
 async def code_after(front: Front, sent: bytes) -> int | None:
-    """Send frames and return the code of the final close frame, or None without such a frame."""
+    """Send frames. Return the code of the final close frame, or None if there is no close frame."""
     stream = await upgraded(front)
     async with stream:
         await stream.send_all(sent)
@@ -121,18 +124,18 @@ async def test_invalid_frame_is_answered_with_its_close_code(
     assert "Traceback" not in capfd.readouterr().err
 
 
-async def test_data_after_an_invalid_frame_keeps_the_close_frame(tmp_path: Path) -> None:
-    """Closing a connection with unread input would reset it."""
+async def test_close_frame_is_received_despite_data_after_an_invalid_frame(tmp_path: Path) -> None:
+    """A connection that is closed with unread input would be reset."""
     async with broadcasting(tmp_path) as (_, front):
         assert await code_after(front, frame(FIN | 3) + b"x" * 400_000) == PROTOCOL_ERROR
 
 
-async def test_frames_before_the_handshake_are_refused_and_hold_no_place(tmp_path: Path) -> None:
+async def test_early_frames_are_refused_and_free_their_connection_slot(tmp_path: Path) -> None:
     async with broadcasting(tmp_path, limit=2) as (_, front):
         for _ in range(6):
             answer = await front.exchange(UPGRADE + b"\r\n" + frame(FIN | TEXT, b"{}"))
             assert answer.startswith(b"HTTP/1.1 400 ")
-        with trio.fail_after(60):  # the place is free again once the server has closed its connection
+        with trio.fail_after(60):  # the slot is free again once the server has closed the connection
             while not await is_admitted(front):
                 await trio.sleep(0.01)
 
@@ -145,7 +148,7 @@ async def test_handshake_with_a_body_or_invalid_fields_is_refused() -> None:
         assert front.rejected == ["bad_request"] * len(lines)
 
 
-async def test_random_frames_never_cause_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_random_frames_cause_no_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     random = Random(11)
     async with broadcasting(tmp_path) as (_, front):
         for _ in range(150):
@@ -171,7 +174,7 @@ async def test_random_frames_never_cause_an_error(tmp_path: Path, capfd: pytest.
 
 
 async def test_lower_case_method_opens_no_websocket(tmp_path: Path) -> None:
-    """Hypercorn treats the method as GET, and its own WebSocket has no limits."""
+    """Hypercorn treats this method as GET, and its own WebSocket has no limits."""
     async with broadcasting(tmp_path) as (_, front):
         stream = await front.connect()
         async with stream:

@@ -1,4 +1,4 @@
-"""A complete server behind its HTTP front, and clients of several protocol versions."""
+"""Complete server behind its HTTP front, and clients of several protocol versions."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class Whole:
 
 @asynccontextmanager
 async def whole_server(data: Path, **sections: Any) -> AsyncIterator[Whole]:
-    """Run a server on `data` with its front on a free port.
+    """Run a server on `data`, with its front on a free port.
 
-    Leaving the block stops the server and the front within `STOP_BOUND`.
+    When the block ends, the server and the front must stop within `STOP_BOUND`.
     """
     async with tokens_known_soon(), serving(data, **({"settled": False} | sections)) as lithos:
         shutdown = trio.Event()
@@ -80,7 +80,7 @@ async def whole_server(data: Path, **sections: Any) -> AsyncIterator[Whole]:
 
 @define
 class SseSession:
-    """A raw client of `/sse` that can speak any protocol version."""
+    """A raw client of `/sse` that supports every protocol version."""
 
     client: httpx2.AsyncClient
     stream: trio.SocketStream
@@ -104,16 +104,16 @@ class SseSession:
             yield session
 
     async def greet(self, version: str) -> dict[str, Any]:
-        """Shake hands and return the server's capabilities."""
+        """Perform the handshake and return the server's capabilities."""
         me = {"name": "t", "version": "1"}
         hello = await self.ask("initialize", protocolVersion=version, capabilities={}, clientInfo=me)
         assert hello["result"]["protocolVersion"] == version
         await self.send(rpc("notifications/initialized", None))
-        await self.ask("ping")  # the answer shows that the notification was processed
+        await self.ask("ping")  # the answer proves that the notification was processed
         return dict(hello["result"]["capabilities"])
 
     async def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a request and return its answer. Notifications that arrive before the answer are kept."""
+        """Send a request and return its answer. Notifications that arrive first are kept for later."""
         self.asked += 1
         await self.send(rpc(method, self.asked, **params))
         with trio.fail_after(TOLD_BOUND):
@@ -123,7 +123,7 @@ class SseSession:
         return message
 
     async def notice(self) -> tuple[str, str | None]:
-        """Return method and URI of the next notification."""
+        """Return the method and the URI of the next notification."""
         with trio.fail_after(TOLD_BOUND):
             message = self.notices.pop(0) if self.notices else await self.message()
         assert "id" not in message, message

@@ -1,7 +1,8 @@
-"""Simulation of the whole server on one event loop with virtual time. A seed decides everything random.
+"""Simulation of the whole server on one event loop with virtual time. A seed decides all random events.
 
-`python -m tests.simulation --minutes N` runs seed after seed, and `--seed N` repeats one seed step by step.
-`plan` draws the contents of a seed. `world` has its parties: lives of the server (`standins` for omitted
-parts), `agents` over a `network`, `people`, crashes. `loop` has time, scheduling, threads and randomness,
-`disk` the file system and its failures. `ledger` has the promises, `checking` the final checks.
+`python -m tests.simulation --minutes N` runs one seed after another, and `--seed N` repeats one seed step by
+step. `plan` draws the contents of a seed. `world` contains its parties: server processes (with `standins` for
+omitted parts), `agents` over a `network`, `people`, and crashes. `loop` simulates time, scheduling, threads
+and random numbers. `disk` simulates the file system and its failures. `ledger` contains the promises, and
+`checking` the final checks.
 """

@@ -1,4 +1,7 @@
-"""`python -m tests.simulation --minutes N | --seeds N | --seed N`: exits with 1 if a seed broke a promise."""
+"""Command `python -m tests.simulation --minutes N | --seeds N | --seed N`.
+
+It exits with 1 if a seed broke a promise.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 MEMORY = Path("/dev/shm")
-#: Hash seed of Python. With the same value, sets of texts have the same order in every process.
+#: Hash seed of Python. If the value is equal, sets of texts have the same order in every process.
 HASHES = "0"
 
 

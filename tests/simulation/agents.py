@@ -1,4 +1,4 @@
-"""Simulated agents that call one tool after another and check every answer against the ledger."""
+"""Simulated agents. They call one tool after another and check every answer against the ledger."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.simulation.network import Gone
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-#: Pattern of refusals after which the change may be stored nevertheless.
+#: Pattern of refusals after which the change may still be stored.
 _MAY_BE_STORED = re.compile(
     r"unknown|was (moved|restored)|is (created|updated|deleted|stored|moved) in|may |stored"
 )
@@ -38,13 +38,13 @@ def is_refusal(answer: Mapping[str, Any]) -> bool:
 
 
 def is_definite(answer: Mapping[str, Any]) -> bool:
-    """Return whether a refusal guarantees that nothing was changed."""
+    """Return whether a refusal guarantees that no data was changed."""
     return answer["code"] != "internal_error" or not _MAY_BE_STORED.search(str(answer["message"]))
 
 
 @define(eq=False)
 class Agent:
-    """One agent. `seen` has the versions that it read last."""
+    """One agent. `seen` contains the versions that the agent read last."""
 
     world: World
     name: str
@@ -57,7 +57,7 @@ class Agent:
     old: list[tuple[str, str, int]] = field(factory=list)
 
     async def work(self) -> None:
-        """Do one operation after another until the world winds down."""
+        """Perform one operation after another until the world winds down."""
         while not self.world.winds_down():
             await trio.sleep(self.random.expovariate(1 / self.think))
             if self.world.winds_down():
@@ -84,7 +84,7 @@ class Agent:
         return self.random.choice(tasks) if tasks else None
 
     async def _change(self, promise: Promise, tool: str, **arguments: Any) -> dict[str, Any] | None:
-        """Request a change of a note and record the answer. Return None unless the change was made."""
+        """Request a change of a note and record the answer. Return None if the change was not made."""
         ledger = self.world.ledger
         try:
             answer = await self._call(tool, **arguments)
@@ -204,13 +204,13 @@ class Agent:
         self.world.ledger.read(began, note.id, self.seen[note.id], answer["content"])
 
     async def _find_own(self, promise: Promise) -> None:
-        """Check that a search immediately after a write finds the written text."""
+        """Check that a search directly after a write finds the written text."""
         assert promise.note is not None
         note = self.world.ledger.notes[promise.note]
         answer = await self._call("lithos_search", query=promise.token, mode="fulltext")
         if is_refusal(answer) or answer.keys() != {"results"}:
             return
-        # Another simultaneous write may have followed this one, although it was answered earlier.
+        # Another simultaneous write may have followed, although it was answered earlier.
         is_last = promise.version == max(one.version or 0 for one in note.kept)
         if is_last and self.world.ledger.is_quiet(note, promise.ended + 1e-9, self._now):
             found = [row["id"] for row in answer["results"]]
@@ -218,7 +218,7 @@ class Agent:
             self.world.ledger.checks["found"] += 1
 
     async def _find(self) -> None:
-        """Check that search no longer finds permanently overwritten text."""
+        """Check that search does not find text that was permanently overwritten."""
         note = self._note()
         if note is None:
             return
@@ -354,7 +354,10 @@ class Agent:
             self.old.append(claim)
 
     async def _stale(self) -> None:
-        """Continue to use a lost claim. The server must refuse it once another agent has a newer claim."""
+        """Continue to use a lost claim.
+
+        The server must refuse it as soon as another agent has a newer claim.
+        """
         if not self.old:
             return
         task, aspect, fence = self.random.choice(self.old)

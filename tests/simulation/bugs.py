@@ -1,6 +1,6 @@
-"""Deliberate bugs for the simulation.
+"""Deliberate bugs that the simulation must find.
 
-Each bug could enter with a product change, and the simulation must find it.
+Each bug could also be introduced by a change of the product.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Patch = pytest.MonkeyPatch
 
 
 def drop_fsync_of_notes(patch: Patch) -> None:
-    """Do not sync a note's content before its name."""
+    """Do not sync the content of a note before its name."""
     sync = KernelCalls.fsync
     import os  # noqa: PLC0415 - hooked while a run is under way
     import stat  # noqa: PLC0415
@@ -47,22 +47,22 @@ def drop_fsync_of_notes(patch: Patch) -> None:
 
 
 def lose_a_rename(patch: Patch) -> None:
-    """Do not sync a folder after a rename in it, so that a power failure undoes the rename."""
+    """Do not sync a folder after a rename. A power failure then undoes the rename."""
     patch.setattr(lithos.notes.files.files, "sync_folder", lambda *_: None)
 
 
 def drop_fsync_of_databases(patch: Patch) -> None:
-    """Let commits return before the data is on the disk."""
+    """Let commits return before the data are on the disk."""
     patch.setattr(Durability.FULL, "_value_", "NORMAL")
 
 
 def acknowledge_early(patch: Patch) -> None:
-    """Answer a write before its event is in the journal."""
+    """Answer a write before the journal contains its event."""
     announce = Publisher._announce
 
     async def announce_later(self: Publisher, changes: Sequence[Any]) -> None:
         async def late() -> None:
-            with suppress(Exception, Killed):  # drop the error without a report
+            with suppress(Exception, Killed):  # drop the error without reporting it
                 await trio.sleep(1.0)
                 await announce(self, changes)
 
@@ -93,13 +93,13 @@ def give_a_fence_twice(patch: Patch) -> None:
 
 
 def skip_the_fence_check(patch: Patch) -> None:
-    """Accept a stale fence like a valid one."""
+    """Accept an outdated fence like a valid fence."""
     for module in (lithos.tasks.board.task_claims, lithos.tasks.board.task_board):
         patch.setattr(module, "check_fence", lambda *_: None)
 
 
 def grant_what_is_held(patch: Patch) -> None:
-    """Grant one aspect to two agents at once."""
+    """Grant one aspect to two agents at the same time."""
     module = lithos.tasks.board.task_claims
     check = lithos.tasks.model.task.check_claimable
 
@@ -110,7 +110,7 @@ def grant_what_is_held(patch: Patch) -> None:
 
 
 def forget_an_index_entry(patch: Patch) -> None:
-    """Leave the last note of a batch out of the index."""
+    """Omit the last note of a batch from the index."""
     apply = FulltextPort.apply
 
     def apply_most(self: FulltextPort, upserts: Sequence[Any], removals: Sequence[int]) -> None:
@@ -120,7 +120,7 @@ def forget_an_index_entry(patch: Patch) -> None:
 
 
 def forget_versions(patch: Patch) -> None:
-    """Drop the last version of a batch."""
+    """Discard the last version of a batch."""
     record = Recorder.record
 
     async def record_most(self: Recorder, versions: Sequence[Any], **more: Any) -> list[int]:
@@ -130,7 +130,7 @@ def forget_versions(patch: Patch) -> None:
 
 
 def overwrite_what_changed(patch: Patch) -> None:
-    """Write a file without checking that it is still the file that the decision was based on."""
+    """Write a file without checking that it is still the file on which the decision was based."""
     carry_out = Replacing.carry_out
 
     def carry_out_anyway(self: Replacing, change: Any, target: str) -> Any:
@@ -144,7 +144,7 @@ def overwrite_what_changed(patch: Patch) -> None:
 
 
 def skip_an_event_at_a_resume(patch: Patch) -> None:
-    """Skip the first event for a listener that resumes."""
+    """Skip the first event when a listener resumes."""
     known_position = EventStream._known_position
 
     def known(self: EventStream, since: str) -> int | None:
@@ -155,7 +155,7 @@ def skip_an_event_at_a_resume(patch: Patch) -> None:
 
 
 def count_no_outside_edit(patch: Patch) -> None:
-    """Give an external edit the version of the text it replaced."""
+    """Give an external edit the version number of the text that it replaced."""
     patch.setattr(
         lithos.notes.catalogue.note_records,
         "effective_version",

@@ -1,4 +1,4 @@
-"""The end of a run: all parties stop, the server settles, and its state is checked against the promises."""
+"""End of a run: all parties stop, the server settles, and its state is compared with the promises."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 #: Maximum virtual seconds until a call is answered, whatever the disk does.
 PATIENCE = 180.0
-#: Maximum virtual seconds until everything has converged, once people and failures are gone.
+#: Maximum virtual seconds until the state is stable, after all people and failures have stopped.
 SETTLING = 200.0
 
 
 async def settle(world: World) -> None:
-    """Wait until no work is left, and check everything."""
+    """Wait until no work remains, and check the whole state."""
     with trio.fail_after(PATIENCE):
         await world.wait_up()
     await trio.sleep(65.0 if world.plan.hearing.loss else 10.0)
@@ -55,7 +55,7 @@ async def settle(world: World) -> None:
 
 
 def _looks_settled(world: World, server: Server) -> bool:
-    """Return whether the server knows every file and has left no file of its own next to the notes."""
+    """Return whether the server knows every file and has left no temporary file next to the notes."""
     known = {entry.path: entry.digest for entry in server.get(Catalogue)}
     no_notes = _no_notes(server)
     files = {path: digest_of(content) for path, content in _files(world).items() if path not in no_notes}
@@ -63,7 +63,7 @@ def _looks_settled(world: World, server: Server) -> bool:
 
 
 def _no_notes(server: Server) -> set[str]:
-    """Return files that are not notes. Unreadable files may still become notes after another read.
+    """Return the files that are not notes. Unreadable files may still become notes after another read.
 
     A person may save a note under its old name after a move. A power loss may leave a file without text.
     """
@@ -81,11 +81,11 @@ def _is_all_heard(world: World, server: Server) -> bool:
 
 
 async def stop(world: World) -> None:
-    """Stop the server cleanly. Sometimes start it again, and check that it finds the same state."""
+    """Stop the server cleanly. Sometimes start it again, and check that its state is the same."""
     before = _files(world)
     await _end_life(world)
     left = _leftovers(world)
-    # The next start removes displaced files that a renamed folder or a failing disk left behind.
+    # After a folder rename or a disk failure, displaced files may remain. The next start removes them.
     demand(not left or world.plan.habits["folder"] or world.had_faults, f"left behind: {left}")
     journal = _journal(world, _private(world))
     if left or world.chance.of("server").random() < 0.25:
@@ -210,7 +210,7 @@ def _check_stores(world: World, private: Path) -> None:
             newest.setdefault(note, (row.path, content, row.op))
     files = _files(world)
     for note, (path, content, op) in newest.items():
-        # The server reports changes that the history could not store, and stores them at the next start.
+        # The server reports changes that it could not store in the history. It stores them at the next start.
         if op != "deleted" and not world.had_faults and life.server.get(Catalogue).get(note) is not None:
             demand(files.get(path) == content, f"the newest version of {path} is not what is in its file")
     displaced = [

@@ -1,8 +1,8 @@
-"""The simulated file system: real files in memory, failures, and the state after a crash.
+"""Simulated file system: real files in memory, failures, and the state after a crash.
 
-Every change below one folder passes the hooks of `tests.crashpoints.recording` and is applied to the model of
-`tests.crashpoints.disk` at once. Before a call of the server other parties may act, the call may fail, or the
-process may die. Times of files are virtual and advance in the steps of a kernel's clock.
+Every change below one folder passes the hooks of `tests.crashpoints.recording`. It is applied to the model of
+`tests.crashpoints.disk` at once. Before each call of the server, other parties may act, the call may fail, or
+the process may die. File times are virtual and advance in the steps of a kernel clock.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tests.crashpoints.disk import Disk, File, Folder, Image, Node, Operation, b
 from tests.crashpoints.recording import REBUILDABLE, SPARED, SYSTEM_CALLS, Recorder, _Calls, _DatabaseDisk
 from tests.simulation.loop import Killed, SimulatedClock, Workers, running_process
 
-#: Nanoseconds between two ticks of the clock for file times.
+#: Nanoseconds between two ticks of the file time clock.
 TICK_NS = 4_000_000
 CODES = (errno.ENOSPC, errno.EIO)
 
 
 @define
 class Faults:
-    """Share of calls that fail and share of writes that are short, while failures are on."""
+    """Fraction of calls that fail, and fraction of writes that are too short, while failures are on."""
 
     share: float = 0.0
     short: float = 0.0
@@ -49,22 +49,22 @@ class Faults:
 
 @define(eq=False)
 class SimulatedDisk(Recorder):
-    """The disk of one run. `root` is a new folder after each crash."""
+    """The disk of one run. After each crash, `root` is a new folder."""
 
     clock: SimulatedClock = field(kw_only=True)
     random: Random = field(kw_only=True)
     faults: Faults = field(factory=Faults)
     model: Disk = field(init=False)
-    #: Called with the path of every changed note, folder or other file in the notes folder.
+    #: Function that gets the path of every changed note, folder or other file in the notes folder.
     on_touch: Callable[[str], None] = field(default=lambda _: None)
-    #: Called before each call of the server, so that other parties can act.
+    #: Function that is called before each call of the server, so that other parties can act.
     reach: Callable[[], None] = field(default=lambda: None)
     #: Number of the call at which the process crashes.
     crash_at: int | None = None
     crash: Callable[[], None] = field(default=lambda: None)
-    #: True while the files of a dead process are closed.
+    #: True while the files of a dead process are being closed.
     is_muted: bool = False
-    #: Time of the last change in nanoseconds, by inode number.
+    #: Time of the last change in nanoseconds. The keys are inode numbers.
     changed: dict[int, int] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -73,7 +73,7 @@ class SimulatedDisk(Recorder):
     # -- calls and answers of the hooks -------------------------------------------------------------
 
     def _parts(self, path: str) -> list[str]:
-        """Return the path parts like the base class, for a folder without symbolic links."""
+        """Return the parts of a path like the base class. The folder contains no symbolic links."""
         full = (
             path
             if path.startswith("/") and "//" not in path and "/." not in path[-3:]
@@ -106,7 +106,7 @@ class SimulatedDisk(Recorder):
             raise OSError(code, f"{os.strerror(code)} (injected: {what})")
 
     def look_around(self) -> None:
-        """Let other parties act before a call, and raise if the process is gone."""
+        """Let other parties act before a call. Raise if the process is dead."""
         process = running_process()
         if process is not None:
             if process.is_dead:
@@ -125,14 +125,14 @@ class SimulatedDisk(Recorder):
             self.touched(path)
 
     def touched(self, path: str) -> None:
-        """Notify listeners that a path changed; an unnamed file has no path."""
+        """Notify listeners that a path has changed. An unnamed file has no path."""
         below = self.root + "/knowledge/"
         if path.startswith(below) and not path.endswith(" (deleted)"):
             self.on_touch(path[len(below) :])
 
     @contextmanager
     def outside(self) -> Iterator[None]:
-        """Attribute the calls in the block to other programs. These calls never fail."""
+        """Attribute all calls in the block to other programs. Such calls never fail."""
         was, self.is_outside = self.is_outside, True
         try:
             yield
@@ -140,11 +140,11 @@ class SimulatedDisk(Recorder):
             self.is_outside = was
 
     def tick(self) -> int:
-        """Return the time for a file that changes now, in nanoseconds."""
+        """Return the current file time in nanoseconds."""
         return self.clock.wall_ns() // TICK_NS * TICK_NS
 
     def stamp(self, where: int | str, node: Node | None = None) -> None:
-        """Set the modification time of a written file to the current time."""
+        """Set the modification time of a written file to the current file time."""
         now = self.tick()
         os.utime(where, ns=(now, now))
         self.changed[os.stat(where).st_ino] = now
@@ -152,7 +152,7 @@ class SimulatedDisk(Recorder):
             node.mtime_ns = now
 
     def set_back(self, path: str, mtime_ns: int) -> None:
-        """Set an old modification time, like a sync client that preserves times."""
+        """Set an old modification time, as a sync client does that preserves times."""
         os.utime(path, ns=(mtime_ns, mtime_ns))
         self.changed[os.stat(path).st_ino] = self.tick()
         node = self.node(path)
@@ -164,7 +164,7 @@ class SimulatedDisk(Recorder):
         self.changed[os.lstat(path).st_ino] = self.tick()
 
     def status(self, real: os.stat_result) -> os.stat_result:
-        """Return the status with the virtual time of the last change instead of the real one."""
+        """Return the status of a file. The virtual time of its last change replaces the real time."""
         if not stat.S_ISREG(real.st_mode):
             return real
         at = self.changed.get(real.st_ino, real.st_mtime_ns)
@@ -179,13 +179,13 @@ class SimulatedDisk(Recorder):
     # -- crashes ---------------------------------------------------------------------------------
 
     def kill(self, target: Path) -> None:
-        """Kill the process. Everything it wrote is kept, in a new folder."""
+        """Kill the process. All data that it wrote are kept in a new folder."""
         with self.outside():
             _copy(Path(self.root), target, self)
         self._go_on(target)
 
     def cut_power(self, target: Path) -> str:
-        """Cut the power. Only some unsynced data is kept. Return the kind of loss."""
+        """Cut the power. Only some unsynced data are kept. Return the kind of loss."""
         kinds: dict[str, Callable[[], Image]] = {
             "nothing unsynced": self.model.after_power_loss,
             "names first": self.model.after_late_data,
@@ -203,7 +203,7 @@ class SimulatedDisk(Recorder):
         return kind
 
     def _lose_some(self, source: Path, target: Path) -> None:
-        """Keep all, none or truncated versions of rebuildable files, which bypass the hooks."""
+        """Keep all, none or truncated versions of the rebuildable files, which bypass the hooks."""
         luck = self.random.randrange(3)
         if luck == 0 or not source.is_dir():
             return
@@ -236,7 +236,7 @@ def _copy(source: Path, target: Path, disk: SimulatedDisk) -> None:
 
 
 def _adopt(folder: Path) -> Folder:
-    """Return the nodes of an existing folder, all of them synced."""
+    """Return the nodes of an existing folder. All nodes count as synced."""
     found = Folder()
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.name in REBUILDABLE:
@@ -326,7 +326,7 @@ def _looking(disk: SimulatedDisk, name: str) -> Callable[..., Any]:
 
 @contextmanager
 def attached(disk: SimulatedDisk, workers: Workers) -> Iterator[None]:
-    """Route all calls of this interpreter below the disk's folder through the disk inside the block."""
+    """During the block, route all calls below the disk's folder through the disk."""
     databases = _DatabaseDisk(disk)
     walk = lithos.notes.files.tree.walk_notes
 

@@ -1,6 +1,8 @@
-"""`python -m tests.simulation.finding BUG`: finds the first seed that detects the bug and passes without it.
+"""Command `python -m tests.simulation.finding BUG`.
 
-The search is a separate program with a fixed hash seed, so that it always finds the same seed.
+It finds the first seed that detects the bug and passes without it.
+
+The search runs in a separate program with a fixed hash seed. It therefore always finds the same seed.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from tests.simulation.bugs import BUGS
 from tests.simulation.seeds import run_seed
 
 SEEDS = 200
-#: First seed to try for bugs that are slow to find, because this seed found them first.
+#: First seed to try for each bug that is slow to find. This seed was the first to find the bug.
 BEGIN = {"skip_the_fence_check": 10}
 
 

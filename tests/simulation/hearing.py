@@ -1,4 +1,4 @@
-"""Simulated file notifications, which arrive late, in groups, or never."""
+"""Simulated file notifications. They arrive late, in groups or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import lithos.notes.watching.notifications
 
 @define
 class Hearing:
-    """Maximum delay of notifications in seconds, and the share of lost ones."""
+    """Maximum delay of notifications in seconds, and the fraction of lost notifications."""
 
     delay: float = 0.3
     loss: float = 0.0
@@ -37,7 +37,7 @@ class Feed:
 
 
 def make_listening(hearing: Hearing) -> type:
-    """Return a substitute class for `FolderWatch` that gets notifications of the simulated disk."""
+    """Return a substitute class for `FolderWatch`. It gets notifications from the simulated disk."""
 
     class SimulatedListening:
         def __init__(self, *_: Any) -> None:

@@ -1,7 +1,7 @@
-"""The promises of a run, checked after every answer and completely at the end.
+"""Promises of a run. They are checked after every answer, and completely at the end.
 
-A *token* is a word that occurs in one change only. Agents are promised that their text is permanently in the
-version that they were given. Text that people save may be lost only through people.
+A *token* is a word that occurs in only one change. Each agent has the promise that its text is permanently in
+the version that it got. Text that people save may be lost only through people.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def tokens(text: str | bytes) -> set[str]:
 
 @define(eq=False)
 class Promise:
-    """One change that an agent requested. Times are in virtual seconds."""
+    """One change that an agent requested. Its times are in virtual seconds."""
 
     agent: str
     tool: str
@@ -41,11 +41,11 @@ class Promise:
     note: str | None
     expected: int | None
     began: float
-    #: "pending", "kept" (acknowledged), "refused" or "unknown".
+    #: "pending", "kept" (confirmed), "refused" or "unknown".
     state: str = "pending"
     ended: float = float("inf")
     version: int | None = None
-    #: "created" or "updated", as reported. A restored note may be either.
+    #: "created" or "updated", as the answer says. For a restored note, both are possible.
     status: str | None = None
 
     def may_be(self, kind: str) -> bool:
@@ -63,15 +63,15 @@ class Promise:
 
 @define(eq=False)
 class NoteAccount:
-    """All answers about one note."""
+    """All answers that concern one note."""
 
     id: str
     path: str
     promises: list[Promise] = field(factory=list)
-    #: Virtual times of the requested deletion and of its acknowledgement.
+    #: Virtual times of the request to delete the note, and of its confirmation.
     deleting: float | None = None
     deleted: float | None = None
-    #: Text that a reader got, by version.
+    #: Text that a reader got for each version.
     told: dict[int, str] = field(factory=dict)
 
     @property
@@ -83,7 +83,7 @@ class NoteAccount:
 
 @define(eq=False)
 class Grant:
-    """A claim granted to an agent. Times are in virtual seconds."""
+    """A claim that was granted to an agent. Its times are in virtual seconds."""
 
     agent: str
     fence: int
@@ -96,15 +96,15 @@ class Grant:
 
 @define(eq=False)
 class TaskAccount:
-    """All answers about one task."""
+    """All answers that concern one task."""
 
     id: str
     grants: dict[str, list[Grant]] = field(factory=lambda: defaultdict(list))
     findings: list[str] = field(factory=list)
-    #: Whether a change of the task's status has an unknown outcome.
+    #: True if a change of the task's status has an unknown outcome.
     is_unsure: bool = False
     status: str = "open"
-    #: Number of unanswered changes of the status.
+    #: Number of status changes without an answer.
     closing: int = 0
 
 
@@ -116,19 +116,22 @@ class Ledger:
     tasks: dict[str, TaskAccount] = field(factory=dict)
     creations: list[Promise] = field(factory=list)
     refused: set[str] = field(factory=set)
-    #: Tokens that people saved, and tokens that people deleted or that a power loss may have deleted.
+    #: Tokens that people saved, and tokens that people deleted or a power loss may have deleted.
     saved: dict[str, str] = field(factory=dict)
     excused: set[str] = field(factory=set)
-    #: Tokens of people that appeared in the history at least once.
+    #: Tokens of people that were in the history at least once.
     recorded: set[str] = field(factory=set)
-    #: Times during which people worked on a path: (begin, end).
+    #: Begin and end of each time in which people worked on a path.
     touches: dict[str, list[list[float]]] = field(factory=lambda: defaultdict(list))
     #: Notes that the server saw as deleted for a while. Their versions continue from the file.
     reborn: set[str] = field(factory=set)
     checks: Counter[str] = field(factory=Counter)
 
     def gone(self) -> Iterator[NoteAccount]:
-        """Yield permanently deleted notes: no person touched them, and no restore may have followed."""
+        """Yield the notes that are deleted for good.
+
+        No person touched them, and no restore may have followed.
+        """
         for note in self.notes.values():
             began = note.deleting
             if note.deleted is None or began is None or self.touches.get(note.path):
@@ -147,7 +150,7 @@ class Ledger:
         note: str | None,
         expected: int | None = None,
     ) -> Promise:
-        """Record that an agent requests a change. `note` is `None` for a creation."""
+        """Record that an agent requests a change. For a creation, `note` is `None`."""
         promise = Promise(agent, tool, token, note, expected, now)
         if note is None:
             self.creations.append(promise)
@@ -158,7 +161,7 @@ class Ledger:
         return promise
 
     def acknowledge(self, now: float, promise: Promise, answer: Mapping[str, Any]) -> None:
-        """Record that the change was reported as made."""
+        """Record an answer that reports the change as made."""
         promise.state, promise.ended = "kept", now
         if promise.tool == "lithos_delete":
             assert promise.note is not None
@@ -201,13 +204,13 @@ class Ledger:
         self.checks["acknowledged"] += 1
 
     def refuse(self, now: float, promise: Promise) -> None:
-        """Record that the change was reported as not made."""
+        """Record an answer that reports the change as not made."""
         promise.state, promise.ended = "refused", now
         if promise.token is not None:
             self.refused.add(promise.token)
 
     def doubt(self, now: float, promise: Promise) -> None:
-        """Record that no agent knows whether the change was made."""
+        """Record that no agent can find out whether the change was made."""
         promise.state, promise.ended = "unknown", now
 
     def read(self, began: float, note: str, version: int, text: str) -> None:
@@ -234,7 +237,7 @@ class Ledger:
         self.checks["reads"] += 1
 
     def missing(self, began: float, note: str) -> None:
-        """Check the answer that a note does not exist."""
+        """Check an answer that says that a note does not exist."""
         account = self.notes.get(note)
         if (
             account is not None
@@ -244,7 +247,7 @@ class Ledger:
             raise Broken(f"{account.path} is not there, and nobody deleted it")
 
     def is_quiet(self, account: NoteAccount, begin: float, end: float) -> bool:
-        """Return whether a note was unchanged between two times."""
+        """Return whether a note did not change between two times."""
         if account.deleting is not None or self.has_touched(account.path, begin - 5.0, end):
             return False
         return not any(
@@ -255,13 +258,16 @@ class Ledger:
     # -- people ----------------------------------------------------------------------------------
 
     def touch(self, path: str, now: float) -> list[float]:
-        """Record that a person begins to work on a path. Return (begin, end); the caller sets the end."""
+        """Record that a person begins to work on a path.
+
+        Return a list (begin, end) in which the caller sets the end.
+        """
         span = [now, float("inf")]
         self.touches[path].append(span)
         return span
 
     def rename(self, old: str, new: str) -> None:
-        """Record a new file name. Earlier work of people on the file counts for the new name too."""
+        """Record a new file name. Earlier work of people on the file also counts for the new name."""
         self.touches[new] += self.touches[old]
         for account in self.notes.values():
             if account.path == old:
@@ -275,7 +281,7 @@ class Ledger:
         return any(span[0] <= end and span[1] >= begin for span in self.touches.get(path, ()))
 
     def save(self, path: str, text: str | bytes) -> None:
-        """Record that a person's text is in a file now."""
+        """Record that a person's text is now in a file."""
         for token in tokens(text):
             if token.startswith("zqp"):
                 self.saved[token] = path
@@ -285,7 +291,7 @@ class Ledger:
         self.excused |= {token for token in tokens(text) if token.startswith("zqp")}
 
     def lose_power(self) -> None:
-        """Excuse people's saves that the server did not record, and the versions counted for them."""
+        """Excuse people's saves that the server did not record, and the version numbers counted for them."""
         self.excused |= self.saved.keys() - self.recorded
         for account in self.notes.values():
             account.told.clear()
@@ -295,7 +301,7 @@ class Ledger:
     def grant(
         self, task: str, aspect: str, agent: str, fence: int, began: float, ended: float, expires: float
     ) -> None:
-        """Check and record the answer that an agent holds an aspect."""
+        """Check and record an answer that grants an aspect to an agent."""
         account = self.tasks[task]
         for other in account.grants[aspect]:
             if other.ended < began:
@@ -310,13 +316,16 @@ class Ledger:
         self.checks["grants"] += 1
 
     def restart_time(self, task: str, aspect: str, agent: str, until: float) -> None:
-        """Record that an agent claims again or renews. Its old claim may end then, even without an answer."""
+        """Record that an agent repeats or renews a claim.
+
+        The old claim may then end, even without an answer.
+        """
         for grant in self.tasks[task].grants[aspect]:
             if grant.agent == agent:
                 grant.expires = min(grant.expires, until)
 
     def accept_fence(self, task: str, aspect: str | None, fence: int, began: float) -> None:
-        """Check a successful operation that named a fence. Fences of closed tasks are not checked."""
+        """Check a successful operation that named a fence. For closed tasks, fences are not checked."""
         account = self.tasks[task]
         if account.status != "open" or account.is_unsure or account.closing:
             return
@@ -331,7 +340,7 @@ class Ledger:
         self.checks["fences"] += 1
 
     def end_claims(self, task: str, agent: str | None, aspect: str | None, now: float) -> None:
-        """Record that an agent or person begins to end claims, of one agent or of all agents."""
+        """Record that an agent or person begins to end the claims of one agent or of all agents."""
         for name, grants in self.tasks[task].grants.items():
             if aspect is None or name == aspect:
                 for grant in grants:
@@ -346,7 +355,7 @@ class Ledger:
         files: Mapping[str, bytes],
         displaced: Iterable[bytes],
     ) -> None:
-        """Check that the history, the folder and the displaced files contain every promised text."""
+        """Check that history, notes folder and displaced files together contain every promised text."""
         everywhere: set[str] = set()
         for content in (*(one for many in versions.values() for one in many), *files.values(), *displaced):
             everywhere |= tokens(content)
@@ -373,7 +382,7 @@ class Ledger:
         self.checks["texts"] += 1
 
     def check_files(self, files: Mapping[str, bytes]) -> None:
-        """Check that each file has the last acknowledged text, unless another party changed it."""
+        """Check that each file contains the last confirmed text, unless another party changed the file."""
         for account in self.notes.values():
             is_alone = (
                 not self.touches.get(account.path)
@@ -396,7 +405,7 @@ class Ledger:
             self.checks["files"] += 1
 
     def check_events(self, events: list[tuple[int, str, str, dict[str, Any]]]) -> None:
-        """Check that every acknowledged change has one event, in order: (seq, type, agent, payload)."""
+        """Check that every confirmed change has one event (seq, type, agent, payload), in order."""
         seqs = [seq for seq, *_ in events]
         demand(seqs == sorted(set(seqs)), "numbers of events repeat or go back:", seqs)
         told: Counter[tuple[str, str, str]] = Counter()
@@ -423,7 +432,7 @@ class Ledger:
                 least = sum(one.state == "kept" for one in of_kind)
                 most = least + sum(one.state in ("unknown", "pending") for one in of_kind)
                 if kind == "updated":
-                    most += self._moves_of(agent)  # a move may rewrite links in this note too
+                    most += self._moves_of(agent)  # a move may also rewrite links in this note
                 number = told[f"note.{kind}", account.id, agent]
                 demand(
                     least <= number <= most,
@@ -439,7 +448,10 @@ class Ledger:
         )
 
     def _check_order(self, events: list[tuple[int, str, str, dict[str, Any]]]) -> None:
-        """Check that events of one note follow the order of its versions, as far as agents can see it."""
+        """Check that the events of a note follow the order of its versions.
+
+        Only an order that agents can see counts.
+        """
         for account in self.notes.values():
             order = [
                 agent

@@ -1,9 +1,9 @@
-"""Time, scheduling, worker threads and random numbers of a run, all drawn from its seed.
+"""Time, scheduling, worker threads and random numbers of a run, which all depend on its seed.
 
-Trio runs on a clock that jumps to the next deadline as soon as nothing can run, with its own order of ready
-tasks drawn from the seed. A simulated worker thread is a task: it waits, makes its call in one step of the
-loop, and waits again before it delivers the result, so that anything may happen before and between. Real time
-is not used: the product's calls to `time`, `datetime`, `uuid` and `os.urandom` get their results here.
+Trio runs on a clock that jumps to the next deadline as soon as no task can run. The seed decides the order of
+ready tasks. A simulated worker thread is a task. It waits, makes its call in one step of the loop, and waits
+again before it delivers the result. Other tasks may run before and in between. Real time is not used: the
+product's calls to `time`, `datetime`, `uuid` and `os.urandom` get their results here.
 """
 
 from __future__ import annotations
@@ -44,48 +44,48 @@ EPOCH = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
 
 class Deadlock(Exception):
-    """Raised when nothing can run and no deadline is left."""
+    """Raised if no task can run and no deadline is left."""
 
 
 class Killed(BaseException):
-    """Raised in tasks of a dead server process, which must stop working."""
+    """Raised in the tasks of a dead server process, which must stop."""
 
 
 class Process(Protocol):
-    """The tasks of one simulated server process."""
+    """Tasks of one simulated server process."""
 
     is_dead: bool
 
 
-#: Life of the server that a task belongs to, or None for tasks outside the server.
+#: Server process that a task belongs to. It is None for tasks outside the server.
 PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
 
 
 @define(eq=False)
 class SimulatedClock(trio.abc.Clock):
-    """Virtual seconds, which advance when nothing else can happen."""
+    """Virtual seconds. They advance when no task can run."""
 
     now: float = 0.0
     _idle: int = 0
-    #: Tasks that sleep without a cancel scope, because threads cannot be cancelled: (time, number, task).
+    #: Tasks that sleep without a cancel scope, as (time, number, task). Threads cannot be cancelled.
     _sleepers: list[tuple[float, int, trio.lowlevel.Task]] = field(factory=list)
     _number: int = 0
 
     def start_clock(self) -> None:
-        """Do nothing, because virtual time needs no start."""
+        """Do nothing, because virtual time does not need to start."""
 
     def current_time(self) -> float:
         return self.now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Jump to the deadline or to the next sleeper, because trio calls this when no task can run."""
+        """Jump to the deadline or to the next sleeper. Trio calls this method when no task can run."""
         if self._sleepers and self._sleepers[0][0] <= deadline:
             at, _, task = heapq.heappop(self._sleepers)
             self._idle, self.now = 0, max(self.now, at)
             trio.lowlevel.reschedule(task)
             return 0.0
         if math.isinf(deadline):
-            self._idle += 1  # trio wakes itself up immediately through a socket
+            self._idle += 1  # trio wakes itself up at once through a socket
             if self._idle > 100:
                 raise Deadlock
             return 0.0
@@ -94,7 +94,7 @@ class SimulatedClock(trio.abc.Clock):
         return 0.0
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep in a way that cannot be cancelled, at a fraction of the cost of `trio.sleep`."""
+        """Sleep without the possibility of cancellation. This costs a fraction of `trio.sleep`."""
         self._number += 1
         heapq.heappush(self._sleepers, (self.now + seconds, self._number, trio.lowlevel.current_task()))
         await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
@@ -110,7 +110,10 @@ class SimulatedClock(trio.abc.Clock):
 
 @frozen
 class Pace:
-    """Waiting times of worker threads for processor and disk, in seconds, with their shares."""
+    """Seconds that worker threads wait for processor and disk.
+
+    Shares are fractions of slow and stalled waits.
+    """
 
     usual: float = 0.0002
     slow: float = 0.02
@@ -130,12 +133,12 @@ class Pace:
 
 @define(eq=False)
 class Workers:
-    """The simulated worker threads: each call is one step of the loop at its own time."""
+    """Simulated worker threads. Each call is one step of the loop at its own time."""
 
     clock: SimulatedClock
     random: Random
     pace: Pace
-    #: Seconds that the current call slept.
+    #: Seconds for which the current call slept.
     slept: float = 0.0
     calls: int = 0
 
@@ -203,7 +206,7 @@ _running: list[Process | None] = []
 
 @contextmanager
 def running(process: Process | None) -> Iterator[None]:
-    """Run the block as part of this simulated process."""
+    """Run the block as a part of this simulated process."""
     _running.append(process)
     try:
         yield
@@ -212,12 +215,12 @@ def running(process: Process | None) -> Iterator[None]:
 
 
 def running_process() -> Process | None:
-    """Return the process whose call runs in a worker thread, or None."""
+    """Return the process whose call runs in a worker thread. Return None if no such call runs."""
     return _running[-1] if _running else None
 
 
 class _Pool:
-    """Substitute for the `ThreadPoolExecutor` of note files: runs calls one after another in any order."""
+    """Substitute for the `ThreadPoolExecutor` of note files. It runs calls one after another in any order."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -230,12 +233,12 @@ class _Pool:
         return iter([results[number] for number in range(len(waiting))])
 
     def shutdown(self, *_: Any, **__: Any) -> None:
-        """Do nothing, because no thread runs."""
+        """Do nothing, because the pool has no threads."""
 
 
 @define(eq=False)
 class Chance:
-    """Independent streams of random numbers from one seed, one stream per kind of decision."""
+    """Independent streams of random numbers from one seed. Each kind of decision has its own stream."""
 
     seed: int
     streams: dict[str, Random] = field(factory=dict)
@@ -263,7 +266,7 @@ def _datetime_of(clock: SimulatedClock) -> type:
 
 @contextmanager
 def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterator[None]:
-    """Take the product's time and randomness from the seed inside the block."""
+    """During the block, let the seed decide the product's time and random numbers."""
     ids = chance.of("ids")
     scheduling = trio._core._run
     seconds = lambda: clock.now  # noqa: E731 - one of a row of the like
@@ -312,7 +315,7 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
         )
         patch.setattr(lithos.app.server, "keep_returning", trio.sleep_forever)
         was_collecting = gc.isenabled()
-        gc.disable()  # garbage collections depend on more than the seed
+        gc.disable()  # garbage collections do not depend on the seed alone
         try:
             yield
         finally:
@@ -322,7 +325,7 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
 
 @functools.cache
 def _askers() -> list[tuple[Any, str, str]]:
-    """Return the places where product modules get the time: (module, name in it, what it returns)."""
+    """Return the names through which product modules get the time: module, name in it, and result."""
     kinds = {
         time.perf_counter: "seconds",
         time.monotonic: "seconds",
@@ -342,5 +345,5 @@ def _askers() -> list[tuple[Any, str, str]]:
 
 
 def _sleep(workers: Workers, seconds: float) -> None:
-    """Replace `time.sleep` in worker threads: delay the result by this time."""
+    """Replace `time.sleep` in worker threads. The result is delayed by this time."""
     workers.slept += seconds

@@ -1,4 +1,4 @@
-"""The connection from agents to the server: the front's ASGI applications, with broken connections."""
+"""Connection from agents to the server. It uses the ASGI applications of the front and may break."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ _HEADERS = [
 
 
 class Gone(Exception):
-    """Raised when no answer arrives. The result of the request is unknown."""
+    """Raised if no answer arrives. The result of the request is then unknown."""
 
 
 @frozen
 class Weather:
-    """Maximum delay of a message in seconds, and the shares of lost requests and answers."""
+    """Maximum delay of a message in seconds, and the fractions of lost requests and lost answers."""
 
     delay: float = 0.01
     lost_requests: float = 0.0
     lost_answers: float = 0.0
-    #: Share of calls that go directly to the tools without the front.
+    #: Fraction of calls that go directly to the tools, without the front.
     direct: float = 0.5
     #: Average duration of an event stream in seconds.
     stream_life: float = 120.0
 
 
 def make_front(server: Server) -> AsgiApp:
-    """Return the front's application with `/mcp` and `/events` behind access control, but without sockets."""
+    """Return the front's application with `/mcp` and `/events`. It has access control but no sockets."""
     mcp = McpEndpoints(server.tools, server.get(Library), "0", MAX_BODY, trio.Event(), trio.Event())
     events = SseEndpoint(server.get(EventStreams), Subscribers("SSE", limit=50))
 
@@ -61,7 +61,7 @@ def make_front(server: Server) -> AsgiApp:
 
 
 async def call_over_http(front: AsgiApp, tool: str, arguments: Mapping[str, Any]) -> Any:
-    """Call a tool through `POST /mcp` and return the structured answer."""
+    """Call a tool through `POST /mcp`. Return the structured answer."""
     message = {
         "jsonrpc": "2.0",
         "id": 1,
@@ -109,18 +109,18 @@ def _scope(method: str, path: str, headers: list[tuple[bytes, bytes]], query: by
 
 @define(eq=False)
 class Listener:
-    """A client of `/events` that resumes after its last event whenever the stream ends."""
+    """A client of `/events`. Whenever the stream ends, it resumes after its last event."""
 
     random: Random
     weather: Weather
-    #: (seq, type, data) of every event in order of arrival.
+    #: Every event as (seq, type, data), in order of arrival.
     heard: list[tuple[int, str, dict[str, Any]]] = field(factory=list)
     resyncs: int = 0
-    #: Called with every event.
+    #: Function that is called with every event.
     on_event: Callable[[str, dict[str, Any]], None] = field(default=lambda *_: None)
 
     async def listen(self, front: AsgiApp) -> None:
-        """Read one stream until it ends or breaks."""
+        """Read one stream until the stream ends or breaks."""
         headers = list(_HEADERS[:2])
         query = b""
         if self.heard:

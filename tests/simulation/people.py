@@ -1,4 +1,4 @@
-"""People who edit the same notes with editors and other programs, one system call at a time."""
+"""People who edit the same notes with editors and other programs. They make one system call at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = ("in place", "atomic", "new", "rename", "delete", "sync", "bulk", "folde
 
 @define(eq=False)
 class Person:
-    """A person who saves files. A step that returns False is tried again, for example during a lease."""
+    """A person who saves files. A step that returns False is repeated later, for example during a lease."""
 
     world: World
     random: Random
@@ -30,12 +30,12 @@ class Person:
     steps: deque[Step] = field(factory=deque)
     spans: list[list[float]] = field(factory=list)
     descriptor: int | None = None
-    #: Counter for names of the person's new files.
+    #: Counter for the names of new files that the person creates.
     made: int = 0
 
     @property
     def folder(self) -> Path:
-        """Return the current folder of the notes."""
+        """Return the current notes folder."""
         return Path(self.world.disk.root) / "knowledge"
 
     async def work(self) -> None:
@@ -48,7 +48,7 @@ class Person:
                 if self.world.winds_down():
                     return
                 if any(person.steps for person in self.world.people):
-                    continue  # one at a time, because races between people do not concern the server
+                    continue  # people do not race with one another here
                 self._begin()
                 continue
             await trio.sleep(self.random.choice((0.0, 0.0005, 0.01, 0.2, 1.0)) * self.random.random())
@@ -65,7 +65,7 @@ class Person:
             self._end()
 
     def rush(self) -> None:
-        """Save a complete note between two calls of the server."""
+        """Save a complete note between two system calls of the server."""
         notes = self._notes()
         if notes and not self.world.winds_down():
             self.world.trace("person", "rush")
@@ -81,7 +81,7 @@ class Person:
         self.world.trace("person", "done")
 
     def move_over(self, old: str, new: str) -> None:
-        """Reopen the person's open files in the new folder after a crash."""
+        """Reopen the files that the person has open in the new folder after a crash."""
         if self.descriptor is None:
             return
         was = os.readlink(f"/proc/self/fd/{self.descriptor}")
@@ -131,7 +131,7 @@ class Person:
             return None
 
     def _edited(self, text: bytes) -> bytes:
-        """Return a new text with its own token."""
+        """Return a new text that contains its own token."""
         line = f"A person says {self.world.token('p')}.\n".encode()
         return text + (b"" if text.endswith(b"\n") or not text else b"\n") + line
 
@@ -182,7 +182,7 @@ class Person:
         )
 
     def _put(self, name: str, text: bytes, *, synced: bool, mtime_ns: int | None = None) -> None:
-        """Prepare the steps of writing a new file next to the old one and renaming it."""
+        """Prepare the steps that write a new file next to the old file and rename it."""
         number = self.world.take_number()
         beside = str(Path(name).with_name(f".{Path(name).name}.{number}.part"))
         ledger = self.world.ledger
@@ -262,7 +262,7 @@ class Person:
         self.steps.append(unlink)
 
     def _bulk(self, notes: list[Path]) -> None:
-        """Rewrite several files in quick succession, like a git checkout."""
+        """Rewrite several files quickly one after another, as a git checkout does."""
         for path in self.random.sample(notes, min(len(notes), 4)):
             old = self._read(path)
             if old is not None:

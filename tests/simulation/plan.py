@@ -1,4 +1,4 @@
-"""The contents of a seed: number of parties, duration, and kinds of failures."""
+"""Contents of a seed: number of parties, duration, and kinds of failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.simulation.people import KINDS
 
 @frozen
 class Crash:
-    """An end of the process: at a time, or at one of the next calls after that time."""
+    """End of a process. It comes at a time, or at one of the next calls after this time."""
 
     at: float
     is_power: bool
@@ -25,7 +25,7 @@ class Crash:
 
 @frozen
 class Plan:
-    """The contents of a seed. Each seed has only some kinds of failures, so that each kind gets more time."""
+    """Contents of a seed. Each seed has only some kinds of failures, so that each kind has more time."""
 
     seconds: float
     agents: int
@@ -39,7 +39,7 @@ class Plan:
     hearing: Hearing
     watch_mode: str
     reach: float
-    #: Start and duration of the machine's sleep phases.
+    #: Start and duration of each sleep phase of the machine.
     lapses: tuple[tuple[float, float], ...]
     weights: dict[str, float]
     habits: dict[str, float]

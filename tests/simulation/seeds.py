@@ -1,4 +1,4 @@
-"""Running one seed, and its outcome."""
+"""Execution of one seed, and its outcome."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """Return the line with the command that replays a failure."""
+        """Return one line of text. For a failure, it contains the command that replays the seed."""
         return f"python -m tests.simulation --seed {self.seed}"
 
 
 def run_seed(seed: int, folder: Path, tell: Callable[[str], object] | None = None) -> Outcome:
-    """Run one seed in an empty folder of a file system in memory."""
+    """Run one seed in an empty folder on a file system in memory."""
     logging.getLogger("lithos").setLevel(logging.CRITICAL if tell is None else logging.ERROR)
     world = World(seed, folder / str(seed), tell)
     problem = None
@@ -55,7 +55,7 @@ def run_seed(seed: int, folder: Path, tell: Callable[[str], object] | None = Non
 
 
 def _describe(failure: BaseException) -> str:
-    """Return a text for the first broken invariant, or else for the first raised error."""
+    """Return a text about the first broken promise, or otherwise about the first raised error."""
     if isinstance(failure, BaseExceptionGroup):
         found = failure.split(Broken)[0]
         return _describe((found or failure).exceptions[0])

@@ -24,12 +24,12 @@ from tests.simulation.loop import PROCESS, simulated
 from tests.simulation.world import Life, World
 
 DIMS = 32
-#: Number of segments of a full-text index at which tantivy begins to merge them.
+#: Number of segments at which tantivy begins to merge a full-text index.
 MERGING = 8
 
 
 class Embedder:
-    """A fake embedding model that puts words at random places of a small space."""
+    """Fake embedding model. It puts words at random positions in a small space."""
 
     identity = EmbedderIdentity("simulated", DIMS, "int8", "0")
 
@@ -44,7 +44,7 @@ class Embedder:
 
 @contextmanager
 def installed(world: World) -> Iterator[None]:
-    """Install the substitutes for the block."""
+    """Install the substitutes during the block."""
     opened = lithos.app.stores.open_stores
 
     def open_stores(*given: Any) -> Stores:
@@ -62,7 +62,7 @@ def installed(world: World) -> Iterator[None]:
             return
         writer, self._writer = self._writer, None
         assert writer is not None
-        writer.wait_merging_threads()  # otherwise the order of hits depends on the progress of a thread
+        writer.wait_merging_threads()  # otherwise a thread would influence the order of hits
         self._index.reload()
         self._searcher = self._index.searcher()
 

@@ -1,4 +1,4 @@
-"""Tests of the ledger: each check fails when its promise is broken."""
+"""Ledger checks. Each check must fail when its promise is broken."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Event = tuple[int, str, str, dict[str, Any]]
 def kept(
     ledger: Ledger, version: int, begin: float, end: float, *, agent: str = "ann", expected: int | None = None
 ) -> Promise:
-    """Return an acknowledged change of the note. Version 1 creates the note."""
+    """Return a confirmed change of the note. Version 1 creates the note."""
     promise = ledger.begin(
         begin, agent, "lithos_write", f"zqa{version}z", "n" if version > 1 else None, expected
     )
@@ -27,7 +27,7 @@ def kept(
 
 @pytest.fixture
 def ledger() -> Ledger:
-    """Return a ledger with one note in two acknowledged versions."""
+    """Return a ledger that contains one note with two confirmed versions."""
     made = Ledger()
     kept(made, 1, 0, 1)
     kept(made, 2, 2, 3, expected=1)
@@ -40,7 +40,7 @@ EVENTS: list[Event] = [(1, "note.created", "ann", {"id": "n"}), (2, "note.update
 
 
 def test_kept_promises_pass_all_checks(ledger: Ledger) -> None:
-    """Checks must not fail without a reason."""
+    """Checks must not fail without a broken promise."""
     ledger.read(4, "n", 2, "It says zqa2z.")
     ledger.save(PATH, "zqp9z")
     ledger.grant("t", "code", "ann", 5, 0, 1, 60)
@@ -53,13 +53,13 @@ def test_kept_promises_pass_all_checks(ledger: Ledger) -> None:
 
 
 def later_grant(ledger: Ledger, *, fence: int = 6, began: float = 70, ended: float = 71) -> None:
-    """Grant one aspect twice, the second time to another agent."""
+    """Grant one aspect twice. The second grant is for another agent."""
     ledger.grant("t", "code", "ann", 5, 0, 1, 60)
     ledger.grant("t", "code", "bob", fence, began, ended, 130)
 
 
 def claim_again(ledger: Ledger, *, answered: bool = True) -> None:
-    """Let Ann, who holds an aspect until 3600, claim it again until 70, perhaps without an answer."""
+    """Let Ann, who has a claim until 3600, claim the aspect again until 70. The answer may be missing."""
     ledger.grant("t", "code", "ann", 5, 0, 1, 3600)
     ledger.restart_time("t", "code", "ann", 70)
     if answered:
@@ -139,8 +139,8 @@ BREACHES: dict[str, Callable[[Ledger], Any]] = {
 
 
 @pytest.mark.parametrize("answered", [True, False])
-def test_repeated_claim_restarts_the_time(answered: bool, ledger: Ledger) -> None:
-    """behaviour 93: a shorter time ends the claim earlier, despite the first answer."""
+def test_repeated_claim_replaces_the_end_time(answered: bool, ledger: Ledger) -> None:
+    """behaviour 93: a shorter duration ends the claim earlier, despite the first answer."""
     claim_again(ledger, answered=answered)
     ledger.grant("t", "code", "bob", 7, 71, 72, 130)
 
@@ -149,20 +149,20 @@ def test_repeated_claim_restarts_the_time(answered: bool, ledger: Ledger) -> Non
 def test_repeated_claim_does_not_free_the_aspect_early(
     breach: Callable[[Ledger], Any], ledger: Ledger
 ) -> None:
-    """The agent holds the aspect until the new time. Another agent's request changes nothing."""
+    """The agent has the aspect until the new end time. A request by another agent changes nothing."""
     with pytest.raises(Broken, match="holds it"):
         breach(ledger)
 
 
 @pytest.mark.parametrize("told", BREACHES)
-def test_every_breach_is_reported(told: str, ledger: Ledger) -> None:
-    """Each invariant must be able to fail."""
+def test_every_broken_promise_is_reported(told: str, ledger: Ledger) -> None:
+    """It must be possible for each invariant to fail."""
     with pytest.raises(Broken, match=told):
         BREACHES[told](ledger)
 
 
-def test_loss_by_power_cut_is_not_a_breach(ledger: Ledger) -> None:
-    """A save that the server did not record may be lost. Text seen in the history stays promised."""
+def test_loss_by_a_power_failure_does_not_break_a_promise(ledger: Ledger) -> None:
+    """A save that the server did not record may be lost. Text that was in the history stays promised."""
     ledger.save(PATH, "zqp8z zqp9z")
     ledger.check_texts(VERSIONS | {("n", 3): [b"zqp8z"]}, {PATH: b"zqp9z"}, [])
     ledger.lose_power()

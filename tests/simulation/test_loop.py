@@ -1,4 +1,4 @@
-"""Virtual time, worker threads and the disk of a simulation."""
+"""Virtual time, worker threads, and the disk of a simulation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def make_workers(clock: SimulatedClock) -> Workers:
     return Workers(clock, Random(1), Pace(usual=2.0, slow_share=0.0))
 
 
-def test_worker_of_a_dead_process_does_nothing() -> None:
-    """The kill comes after a call is requested and before it runs."""
+def test_worker_thread_of_a_dead_process_does_nothing() -> None:
+    """The kill comes after the call is requested and before the call runs."""
     clock = SimulatedClock()
     workers, done, life = make_workers(clock), list[str](), Life(0)
 
@@ -45,10 +45,10 @@ def make_disk(folder: Path) -> SimulatedDisk:
     return SimulatedDisk(str(folder), clock=SimulatedClock(), random=Random(3))
 
 
-def test_kill_keeps_files_that_a_power_loss_removes(tmp_path: Path) -> None:
-    """Only one of two files was synced with its name.
+def test_kill_keeps_files_that_a_power_failure_removes(tmp_path: Path) -> None:
+    """Only one of the two files was synced with its name.
 
-    A kill before the power loss does not save the other file.
+    A kill before the power failure does not save the other file.
     """
     disk = make_disk(tmp_path / "0")
     with attached(disk, make_workers(disk.clock)):
@@ -72,7 +72,7 @@ def test_kill_keeps_files_that_a_power_loss_removes(tmp_path: Path) -> None:
     assert (Path(disk.root) / "safe").read_text() == "safe"
 
 
-def test_call_fails_at_the_number_that_the_seed_gives(tmp_path: Path) -> None:
+def test_system_call_fails_at_the_number_from_the_seed(tmp_path: Path) -> None:
     """Failures affect only calls of the server."""
     disk = make_disk(tmp_path / "0")
     disk.faults.is_on, disk.faults.share = True, 1.0

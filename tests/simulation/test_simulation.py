@@ -1,4 +1,4 @@
-"""Many seeds keep every promise, and a repeated seed always runs the same way."""
+"""Simulation of many seeds, which must keep every promise. A repeated seed always runs in the same way."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ import pytest
 from tests.repeats import first_of, repeats
 
 ROOT = Path(__file__).parents[2]
-#: Number of seeds in the gate, in two parts for two workers. The nightly run tries 1,000.
+#: Number of seeds in the gate, divided into two parts for two workers. The nightly run tries 1,000 seeds.
 SEEDS, PARTS = repeats("SEEDS", 20), 2
-#: Seconds after which a process counts as hanging: several times the longest duration.
+#: Seconds after which a process counts as hanging. This is several times the longest duration.
 WITHIN = 3_600
 
 
 def simulate(
     *options: str, hashes: str = "0", module: str = "tests.simulation"
 ) -> subprocess.CompletedProcess[str]:
-    """Run `python -m tests.simulation` in a new process, which restarts with the hash seed that it needs."""
+    """Run `python -m tests.simulation` in a new process.
+
+    It restarts itself with the hash seed that it needs.
+    """
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hashes}
     return subprocess.run(
         [sys.executable, "-m", module, *options],
@@ -42,8 +45,8 @@ def test_every_seed_keeps_every_promise(part: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", first_of([63, 4], 1))
-def test_seed_is_replayed_step_by_step_in_another_process(seed: int) -> None:
-    """The one line of a failure is enough to replay it. Seed 63 has a power loss and a kill."""
+def test_seed_runs_identically_in_another_process(seed: int) -> None:
+    """The one line that reports a failure is enough to replay it. Seed 63 has a power loss and a kill."""
     first = simulate("--seed", str(seed), hashes="1")
     second = simulate("--seed", str(seed), hashes="2")
     assert first.returncode == second.returncode == 0, first.stdout[-2_000:]
@@ -54,8 +57,8 @@ def test_seed_is_replayed_step_by_step_in_another_process(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_different_seeds_have_different_runs() -> None:
-    """The digest represents all events of a run."""
+def test_different_seeds_run_differently() -> None:
+    """The digest covers all events of a run."""
     digests = {
         re.findall(r"digest (\w+)", simulate("--seed", str(seed), "--quiet").stdout)[0] for seed in (3, 5)
     }
@@ -63,7 +66,7 @@ def test_different_seeds_have_different_runs() -> None:
 
 
 @pytest.mark.slow
-def test_failure_prints_one_line_that_replays_it(tmp_path: Path) -> None:
+def test_failure_prints_one_line_that_replays_the_seed(tmp_path: Path) -> None:
     """The program exits with an error and says how to run the seed again."""
     program = (
         "import sys, pytest\n"

@@ -1,4 +1,4 @@
-"""One seed: a server, agents, people, listeners, failures, crashes, for minutes or hours of virtual time."""
+"""One seed: a server, agents, people, listeners, failures and crashes during virtual minutes or hours."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.simulation.network import Gone, Listener, call_over_http, make_front
 from tests.simulation.people import Person
 from tests.simulation.plan import Plan, make_plan
 
-#: Probability that an idle person saves between two calls of the server.
+#: Probability that an idle person saves a file between two calls of the server.
 RUSH = 0.1
 
 
@@ -55,7 +55,7 @@ class Life:
 
 @define(eq=False)
 class World:
-    """The parties of one seed and their shared state."""
+    """The parties of one seed, and the state that they share."""
 
     WORD = "quokka"
 
@@ -103,7 +103,7 @@ class World:
     # -- for the parties -------------------------------------------------------------------------
 
     def trace(self, *what: Any) -> None:
-        """Add an event to the digest, which is the same for every run of the seed."""
+        """Add an event to the digest. The digest is equal in every run of the seed."""
         self.steps += 1
         line = f"{self.clock.now:.6f} {' '.join(map(str, what))}".replace(str(self.folder), "")
         self._hash.update(line.encode())
@@ -120,7 +120,7 @@ class World:
         return tokens(text)
 
     def winds_down(self) -> bool:
-        """Return whether all parties should stop."""
+        """Return whether all parties should stop their work."""
         return self.is_winding_down
 
     def take_number(self) -> int:
@@ -137,7 +137,7 @@ class World:
             self.ledger.reborn.add(data["id"])
 
     def excuse_failure(self, answer: dict[str, Any]) -> None:
-        """Raise unless the tool failed for an allowed reason, such as a disk failure or a stop."""
+        """Raise unless the tool failed for a permitted reason, such as a disk failure or a stop."""
         message = str(answer["message"])
         is_reason = (
             self.had_faults
@@ -198,7 +198,7 @@ class World:
                 nursery.cancel_scope.cancel()
 
             nursery.start_soon(give_up)
-            for _ in range(2):  # twice, because the machine may sleep longer than one timeout
+            for _ in range(2):  # two attempts, because the machine may sleep longer than one timeout
                 with trio.move_on_after(PATIENCE):
                     await answered.wait()
                     break
@@ -221,7 +221,7 @@ class World:
         self._news = trio.Event()
 
     async def wait_up(self) -> None:
-        """Wait until a server serves."""
+        """Wait until a server is running."""
         while not self.is_up:
             await self._news.wait()
 
@@ -277,14 +277,14 @@ class World:
             PROCESS.set(None)
 
     def _is_fault(self, failure: BaseException) -> bool:
-        """Return whether the process may end with this failure, because the disk failed recently."""
+        """Return whether the process may end with this failure because the disk failed recently."""
         if isinstance(failure, BaseExceptionGroup):
             return all(self._is_fault(one) for one in failure.exceptions)
         kinds = (OSError, apsw.Error, StorageFailed, trio.Cancelled)
         return self.had_faults and isinstance(failure, kinds)
 
     def _close_quietly(self, stores: Stores) -> None:
-        """Close the files of a dead process without any effect on the current disk."""
+        """Close the files of a dead process. This must not affect the current disk."""
         with self.disk.outside(), suppress(Exception):
             self.disk.is_muted = True
             try:
@@ -325,7 +325,7 @@ class World:
     # -- the run ---------------------------------------------------------------------------------
 
     async def _guarded(self, work: Callable[..., Any], *given: Any) -> None:
-        """Run a part. Its exception ends the whole run at once, like a kill."""
+        """Run one party. An exception in it ends the whole run at once, like a kill."""
         try:
             await work(*given)
         except Exception as failure:  # noqa: BLE001 - whatever it is, it is what the seed came to
@@ -343,7 +343,7 @@ class World:
         self._root.cancel()
 
     async def run(self) -> None:
-        """Run the whole seed. Raise `Broken` or any other error."""
+        """Run the whole seed. Raise `Broken` if a promise is broken. Raise any other error unchanged."""
         with self._root:
             await self._guarded(self._run)
         if self.problem is not None:
@@ -380,7 +380,7 @@ class World:
                 for at, length in self.plan.lapses:
                     del at
                     self.trace("sleep", length)
-                    self.clock.now += length  # all deadlines pass at once, as after a laptop's sleep
+                    self.clock.now += length  # all deadlines pass at once, as after the sleep of a laptop
                     await trio.sleep(5)
                 self.is_winding_down = True
             self.disk.faults.is_on = False
@@ -408,7 +408,7 @@ class World:
             self.trace("faults end")
 
     async def call_undisturbed(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Call a tool in a phase without disturbances and return its answer."""
+        """Call a tool while nothing disturbs the server. Return its answer."""
         while True:
             with suppress(Gone):
                 return await self.call(tool, **arguments)

@@ -1,4 +1,4 @@
-"""Tests for the task board, the task page, and changes by people (docs/spec/console.md §2)."""
+"""Task board, task page, and changes by people (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ async def status_of(person: Visitor, task: str) -> str:
 
 
 def columns_of(html: str) -> dict[str, int]:
-    """Return the count of each board column by its heading id."""
+    """Return the count of each board column. The keys are the ids of the headings."""
     found = re.findall(r'<h2 id="column-(\w+)"[^>]*>[^<]*<span class="count">([\d,]+)</span>', html)
     return {name: int(count.replace(",", "")) for name, count in found}
 
 
-async def test_board_shows_ready_and_waiting_tasks_and_holders(tmp_path: Path) -> None:
+async def test_board_shows_ready_tasks_waiting_tasks_and_claim_holders(tmp_path: Path) -> None:
     """behaviour 235: every page renders, even in an empty vault."""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
@@ -70,7 +70,7 @@ async def test_board_shows_ready_and_waiting_tasks_and_holders(tmp_path: Path) -
         assert "0 of 1 done" in html
         assert "1 waiting task" in html
         ready = {task["title"] for task in (await call("lithos_task_ready"))["tasks"]}
-        assert ready == {"First", "Held"}  # the tool's ready tasks fill two columns of the board
+        assert ready == {"First", "Held"}  # ready tasks are in two columns of the board
 
         for query, expected in (
             ("project=atlas", {"ready": 1, "claimed": 0, "blocked": 1, "done": 0}),
@@ -82,7 +82,7 @@ async def test_board_shows_ready_and_waiting_tasks_and_holders(tmp_path: Path) -
             assert {name: counts[name] for name in expected} == expected, query
 
 
-async def test_long_column_is_cut_and_read_in_pages(tmp_path: Path) -> None:
+async def test_long_column_is_cut_and_shown_in_pages(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         for number in range(130):
             await create(
@@ -99,7 +99,7 @@ async def test_long_column_is_cut_and_read_in_pages(tmp_path: Path) -> None:
         assert "Task 000" in rest.text
 
 
-async def test_task_page_shows_its_blockers_holders_and_findings(tmp_path: Path) -> None:
+async def test_task_page_shows_blockers_claim_holders_and_findings(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         note = await person.lithos.create("Known note", agent="worker")
@@ -131,7 +131,7 @@ async def test_task_page_shows_its_blockers_holders_and_findings(tmp_path: Path)
         assert "/cancel" not in html
 
 
-async def test_many_findings_are_paged_and_long_findings_shown_alone(tmp_path: Path) -> None:
+async def test_many_findings_are_paged_and_long_findings_have_own_pages(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         task = await create(person)
@@ -150,14 +150,14 @@ async def test_many_findings_are_paged_and_long_findings_shown_alone(tmp_path: P
         assert "the end" in await person.page(f"/console/tasks/{task}?finding={posted['finding_id']}")
 
 
-async def test_form_sent_repeatedly_creates_one_task(tmp_path: Path) -> None:
+async def test_form_that_is_sent_repeatedly_creates_only_one_task(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         await person.submit("/console/identity", agent="Ann")
         action, fields = form_of(await person.page("/console/tasks/new"))
         fields |= {"title": "Look at it", "description": "All of it.", "task_type": "task"}
         fields |= {"tags": "one, two,", "project": "atlas"}
         shown = [check(one.text).text for one in await person.press(action, **fields)]
-        assert sum("The task was created." in one for one in shown) == 1  # the message is shown once
+        assert sum("The task was created." in one for one in shown) == 1  # the message is shown only once
         (task,) = (await person.lithos.call("lithos_task_list"))["tasks"]
         assert (task["title"], task["created_by"], task["tags"]) == ("Look at it", "Ann", ["one", "two"])
         assert task["metadata"] == {"project": "atlas"}
@@ -180,8 +180,11 @@ async def test_refused_form_is_shown_again_with_its_input(tmp_path: Path) -> Non
         assert "The task was created." in again.text
 
 
-async def test_cancelling_shows_consequences_happens_once_and_names_the_person(tmp_path: Path) -> None:
-    """behaviour 239: cancel shows its consequences first, happens once and carries the person's name."""
+async def test_cancellation_shows_its_consequences_and_happens_once(tmp_path: Path) -> None:
+    """behaviour 239: the page shows the consequences first.
+
+    The change happens once, under the person's name.
+    """
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         await person.submit("/console/identity", agent="Ann")
@@ -220,8 +223,8 @@ async def test_cancelling_shows_consequences_happens_once_and_names_the_person(t
         assert "intervention is needed" in blocked
 
 
-async def test_change_stops_when_its_consequences_changed_since_shown(tmp_path: Path) -> None:
-    """behaviour 239: a change does what was shown, or nothing."""
+async def test_change_is_refused_when_the_shown_consequences_are_outdated(tmp_path: Path) -> None:
+    """behaviour 239: the change has the shown consequences, or it is not made."""
     async with visiting(tmp_path) as person:
         task = await create(person, "Doomed")
         action, fields = form_of(await person.page(f"/console/tasks/{task}/cancel"))
@@ -240,7 +243,7 @@ async def test_change_stops_when_its_consequences_changed_since_shown(tmp_path: 
 
 
 async def test_person_resolves_a_gate(tmp_path: Path) -> None:
-    """behaviour 239: the change carries the person's name."""
+    """behaviour 239: the change has the person's name."""
     async with visiting(tmp_path) as person:
         await person.submit("/console/identity", agent="Ann")
         gate = await create(person, "Approval", task_type="gate", metadata={"gate_type": "human"})
@@ -265,7 +268,7 @@ async def test_person_resolves_a_gate(tmp_path: Path) -> None:
 
 
 async def test_person_releases_the_claim_of_an_agent(tmp_path: Path) -> None:
-    """behaviour 239: the change carries the person's name and names the former holder of the claim."""
+    """behaviour 239: the change has the person's name. It also names the former holder of the claim."""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         call = person.lithos.call
@@ -310,8 +313,8 @@ async def test_person_releases_the_claim_of_an_agent(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_agent_texts_run_no_script_on_task_pages(tmp_path: Path) -> None:
-    """behaviour 236: texts, tags, agent names and findings are shown as text on task pages."""
+async def test_agent_texts_do_not_run_scripts_on_task_pages(tmp_path: Path) -> None:
+    """behaviour 236: texts, tags, agent names and findings appear as plain text on task pages."""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         for text in HOSTILE:

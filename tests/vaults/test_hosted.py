@@ -1,4 +1,4 @@
-"""Tests of `lithos connect` for remote clients, `lithos login` and `lithos token client`."""
+"""`lithos connect` for remote clients, `lithos login`, and `lithos token client`."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def run(data: Path, *words: str, address: str | None = ADDRESS) -> subprocess.Co
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
-def test_parser_lists_available_clients() -> None:
+def test_parser_lists_the_available_clients() -> None:
     assert set(HOSTED) == set(HOSTED_STEPS)
 
 
 @pytest.mark.parametrize("client", HOSTED)
-def test_instructions_show_server_address(tmp_path: Path, client: str) -> None:
+def test_connect_instructions_show_the_server_address(tmp_path: Path, client: str) -> None:
     told = json.loads(run(tmp_path, "connect", client, "--json").stdout)
     assert told["url"] == f"{ADDRESS}/mcp"
     assert any(f"{ADDRESS}/mcp" in step for step in told["steps"])
@@ -40,7 +40,7 @@ def test_instructions_show_server_address(tmp_path: Path, client: str) -> None:
     assert (without.returncode, "server.public_url" in without.stderr) == (1, True)
 
 
-def test_login_link_is_printed_and_stored_only_as_hash(tmp_path: Path) -> None:
+def test_login_link_is_printed_but_stored_only_as_a_hash(tmp_path: Path) -> None:
     (tmp_path / ".lithos").mkdir()
     told = run(tmp_path, "login")
     assert told.stdout.startswith(f"{ADDRESS}/console/link?key=")
@@ -49,7 +49,7 @@ def test_login_link_is_printed_and_stored_only_as_hash(tmp_path: Path) -> None:
     assert run(tmp_path, "login", address=None).returncode == 1
 
 
-def test_client_is_added_listed_and_removed(tmp_path: Path) -> None:
+def test_oauth_client_can_be_added_listed_and_removed(tmp_path: Path) -> None:
     (tmp_path / ".lithos").mkdir()
     added = run(tmp_path, "token", "client", "add", "Mine", "--redirect", "https://a.example/cb")
     client = added.stdout.strip()
@@ -62,8 +62,8 @@ def test_client_is_added_listed_and_removed(tmp_path: Path) -> None:
     assert run(tmp_path, "token", "client", "remove", client).returncode == 1
 
 
-def test_commands_know_options_of_running_server(tmp_path: Path) -> None:
-    """Example from docs/remote-clients.md: `serve --public-url` without a settings file."""
+def test_commands_use_the_options_of_the_running_server(tmp_path: Path) -> None:
+    """Follows an example in docs/remote-clients.md: `serve --public-url` without a settings file."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     with running_lithos(tmp_path, "--port", str(port), "--public-url", address):

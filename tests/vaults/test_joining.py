@@ -1,4 +1,4 @@
-"""Tests of merging answers of several vaults."""
+"""Merging of the answers of several vaults."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def scale(words: dict[int, float], near: dict[int, float], model: object = "one"
 
 
 @given(legs=st.lists(st.tuples(LEG, LEG), min_size=2, max_size=3))
-def test_scores_on_common_scale_equal_scores_of_one_vault(
+def test_scores_on_a_common_scale_equal_scores_of_one_vault(
     legs: list[tuple[dict[int, float], dict[int, float]]],
 ) -> None:
-    """The expected scores are those of a single vault with the same BM25 scores and similarities."""
+    """The expected scores are the scores of a single vault with the same BM25 scores and similarities."""
     whole = Scale.whole([scale(*each) for each in legs])
     width = whole.highest - whole.lowest
     for words, near in legs:
@@ -51,7 +51,7 @@ def test_similarities_of_different_models_keep_their_own_scale() -> None:
     assert other.onto(whole, 0.6, 0.4) == pytest.approx(-0.3)
 
 
-def test_empty_scales_change_no_score() -> None:
+def test_empty_scales_do_not_change_a_score() -> None:
     assert Scale.whole([]) == Scale.whole([Scale(), Scale()]) == Scale()
     assert Scale().onto(Scale(), 0.5, 0.5) == 0.0
 
@@ -78,5 +78,5 @@ def test_interleaving_returns_each_row_once_and_keeps_order(rows: dict[str, list
         assert own == list(range(len(own)))
 
 
-def test_rows_without_score_are_taken_in_turn() -> None:
+def test_rows_without_scores_are_taken_from_vaults_in_turn() -> None:
     assert interleave({"a": [0.0, 0.0], "b": [0.5, 0.0]}, 4) == [("b", 0), ("a", 0), ("a", 1), ("b", 1)]

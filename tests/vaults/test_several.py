@@ -1,4 +1,4 @@
-"""Tests of tools that query all vaults at once (docs/spec/vaults.md §2)."""
+"""Tools that query all vaults at once (docs/spec/vaults.md §2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ TOKEN = ""
 
 @asynccontextmanager
 async def two(tmp_path: Path) -> AsyncIterator[Hosted]:
-    """Serve the vaults `work` and `home`, which both have a note at one path and thus with one id."""
+    """Serve the vaults `work` and `home`.
+
+    Both have a note at the same path and therefore with the same id.
+    """
     put(tmp_path / "work", {"readme.md": "# Readme\n\nAt work the boiler is serviced in May.\n"})
     put(tmp_path / "home", {"readme.md": "# Readme\n\nAt home the boiler is serviced in June.\n"})
     configs = {name: config_of(tmp_path / name, tmp_path / f"{name}-data") for name in ("work", "home")}
@@ -26,7 +29,7 @@ async def two(tmp_path: Path) -> AsyncIterator[Hosted]:
         yield hosted
 
 
-async def test_briefing_names_vault_of_excerpts_with_equal_ids(tmp_path):
+async def test_briefing_names_the_vault_of_excerpts_with_equal_ids(tmp_path):
     async with two(tmp_path) as hosted:
         answer = await hosted.ask(
             "/mcp", TOKEN, "lithos_context", query="boiler service", vault="*", explain=True
@@ -67,7 +70,7 @@ async def test_tasks_of_all_vaults_are_claimed_oldest_first(tmp_path):
         assert stats["vaults"]["work"]["documents"] == 1
 
 
-async def test_call_reaches_only_vault_of_its_task(tmp_path):
+async def test_call_reaches_only_the_vault_of_its_task(tmp_path):
     async with two(tmp_path) as hosted:
         made = await hosted.ask("/mcp", TOKEN, "lithos_task_create", title="Water", agent="ann", vault="home")
         seen = await hosted.ask("/mcp", TOKEN, "lithos_task_status", task_id=made["task_id"])
@@ -80,7 +83,7 @@ async def test_call_reaches_only_vault_of_its_task(tmp_path):
         assert "work, home" in nowhere["message"]
 
 
-async def test_tool_moves_note_to_another_vault(tmp_path):
+async def test_tool_moves_a_note_to_another_vault(tmp_path):
     """behaviour 297"""
     async with two(tmp_path) as hosted:
         note = await hosted.ask(
@@ -97,7 +100,7 @@ async def test_tool_moves_note_to_another_vault(tmp_path):
 
 
 async def test_each_kind_of_id_is_found_only_in_its_vault(tmp_path):
-    """Calls rely on this to reach the vault that holds the object of an argument."""
+    """Each call uses the ids to find the vault that contains the object."""
     async with two(tmp_path) as hosted:
         ask = partial(hosted.ask, "/mcp", TOKEN, vault="home")
         server = hosted.server("home")

@@ -1,4 +1,4 @@
-"""Tests of commands for several vaults: selection, addresses, exit codes and texts (cli-config §3.1)."""
+"""Commands with several vaults: selection, addresses, exit codes and texts (docs/spec/cli-config.md §3.1)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lithos.server.mcp.messages import Request
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Create two vaults and a settings file that names them."""
+    """Create two vaults, and a settings file that names them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -49,7 +49,7 @@ def session_of(*words: str) -> CommandSession:
 
 
 def own(place: Path, name: str, url: str, *, private: bool = False) -> None:
-    """Write an owner record for a server that serves a vault."""
+    """Write an owner record for the server of a vault."""
     lock = place_of(place, name) / "lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     record = OwnerRecord(1, "h", url, "2026-01-01T00:00:00+00:00", "secret", private)
@@ -61,7 +61,7 @@ def place_of(place: Path, name: str) -> Path:
     return state_of_vault(place / name, environment) / ".lithos"
 
 
-def test_vault_option_is_accepted_at_every_level() -> None:
+def test_vault_option_is_accepted_at_every_command_level() -> None:
     given = parse_arguments(["--vault", "a=x", "token", "--vault", "b=y", "create", "ci", "--vault=c=z"])
     assert given.vaults == ("a=x", "b=y", "c=z")
     assert "vault" not in given.typed
@@ -69,7 +69,7 @@ def test_vault_option_is_accepted_at_every_level() -> None:
     assert (alone.vaults, alone.typed["vault"]) == (("v",), Path("v"))
 
 
-def test_command_uses_named_or_default_vault(place: Path) -> None:
+def test_command_uses_the_named_vault_or_the_default_vault(place: Path) -> None:
     session = session_of("-c", "c.yaml", "stats")
     assert (session.default_vault, session.config.of(StorageConfig).vault) == ("work", place / "w")
     assert [vault.name for vault in session.vaults] == ["work", "home"]
@@ -84,14 +84,14 @@ def test_command_uses_named_or_default_vault(place: Path) -> None:
     assert session_of("--vault", "w", "stats").default_vault is None
 
 
-def test_command_about_one_vault_refuses_several(place: Path) -> None:
+def test_command_for_one_vault_refuses_several_vaults(place: Path) -> None:
     for words in (("--vault", "work", "--vault", "home"), ("--vault", "*")):
         with pytest.raises(CommandFailed, match=r"stats works on one vault.*Name one") as caught:
             session_of("-c", "c.yaml", *words, "stats")
         assert caught.value.exit_code == 2
 
 
-def test_missing_folder_fails_query_but_not_start(place: Path) -> None:
+def test_missing_vault_folder_fails_a_query_but_not_startup(place: Path) -> None:
     (place / "w" / "w.md").unlink()
     (place / "w").rmdir()
     assert session_of("-c", "c.yaml", "serve").vaults[0].root == place / "w"
@@ -100,7 +100,7 @@ def test_missing_folder_fails_query_but_not_start(place: Path) -> None:
     assert session_of("-c", "c.yaml", "--vault", "home", "stats").default_vault == "home"
 
 
-def test_start_is_refused_when_vaults_share_folder(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_start_is_refused_when_vaults_share_a_folder(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """behaviour 296"""
     (place / "link").symlink_to(place / "w")
     (place / "w" / "in").mkdir()
@@ -116,7 +116,7 @@ def test_start_is_refused_when_vaults_share_folder(place: Path, capsys: pytest.C
 
 
 class Recorder(http.server.BaseHTTPRequestHandler):
-    """A server that answers every request with a recognisable body and records the path."""
+    """A server that records request paths and answers every request with a recognisable body."""
 
     paths: list[str]
 
@@ -137,7 +137,7 @@ class Recorder(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def owner() -> Iterator[tuple[str, list[str]]]:
-    """Run a server and yield the address of one of its vaults and the recorded request paths."""
+    """Run a server. Yield the address of one of its vaults and the recorded request paths."""
     Recorder.paths = []
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Recorder) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -145,7 +145,7 @@ def owner() -> Iterator[tuple[str, list[str]]]:
         server.shutdown()
 
 
-async def test_commands_and_hooks_call_vault_address(owner: tuple[str, list[str]]) -> None:
+async def test_commands_and_hooks_call_the_address_of_the_vault(owner: tuple[str, list[str]]) -> None:
     url, paths = owner
     client = OwnerClient(url, None)
     await client.call("lithos_stats", {})
@@ -170,7 +170,7 @@ async def test_commands_and_hooks_call_vault_address(owner: tuple[str, list[str]
     assert paths == [f"/v/work{path}" for path in below]
 
 
-async def test_bridge_forwards_to_vault_address() -> None:
+async def test_bridge_forwards_to_the_address_of_the_vault() -> None:
     asked: list[str] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -188,7 +188,7 @@ async def test_bridge_forwards_to_vault_address() -> None:
     assert asked == ["http://127.0.0.1:9/v/work/mcp"] * 2
 
 
-async def test_events_are_followed_at_vault_address(place: Path) -> None:
+async def test_events_are_followed_at_the_address_of_the_vault(place: Path) -> None:
     asked: list[str] = []
 
     async def refuse(request: WebSocketRequest) -> None:
@@ -208,7 +208,7 @@ async def test_events_are_followed_at_vault_address(place: Path) -> None:
     assert asked == ["/v/work/events/ws?types=note.created"]
 
 
-def test_connect_prints_address_of_named_vault(place: Path) -> None:
+def test_connect_prints_the_address_of_the_named_vault(place: Path) -> None:
     every, home = (session_of("-c", "c.yaml", *words, "connect") for words in ((), ("--vault", "home")))
     assert find_target(every).url == "http://127.0.0.1:8765/mcp"
     assert find_target(home).url == "http://127.0.0.1:8765/v/home/mcp"
@@ -220,7 +220,7 @@ def test_connect_prints_address_of_named_vault(place: Path) -> None:
     assert find_target(home).url == "http://127.0.0.1:8765/v/home/mcp"
 
 
-def test_client_entry_leads_to_its_named_vault(place: Path) -> None:
+def test_client_entry_points_to_its_named_vault(place: Path) -> None:
     every, home = (
         find_target(session_of("-c", "c.yaml", *words, "connect")) for words in ((), ("--vault", "home"))
     )
@@ -236,7 +236,7 @@ def test_client_entry_leads_to_its_named_vault(place: Path) -> None:
     assert how_to_serve(session_of("-c", "c.yaml", "stats")) == f"lithos --config {config} serve -t http"
 
 
-def test_hook_finds_owner_of_its_vault(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hook_finds_the_owner_of_its_vault(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[Path] = []
 
     def look(data: Path) -> tuple[str, None]:
@@ -269,7 +269,7 @@ def tokens_in(place: Path, name: str) -> list[tuple[str, str]] | None:
     return None if tokens is None else [(token.name, token.rights) for token in tokens]
 
 
-def test_token_is_created_in_named_vaults(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_token_is_created_in_the_named_vaults(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "token", "create", "ci")
     assert (code, tokens_in(place, "w"), tokens_in(place, "h")) == (0, [("ci", "write")], [])
     assert "in work alone" in err
@@ -291,7 +291,9 @@ def test_token_is_created_in_named_vaults(place: Path, capsys: pytest.CaptureFix
     assert "ci" not in run(capsys, "token", "list", "--vault", "home")[1]
 
 
-def test_token_name_has_one_secret_across_vaults(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_token_name_has_the_same_secret_in_all_vaults(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(capsys, "token", "create", "ci", "--agent", "bot")
     code, _, err = run(capsys, "token", "create", "ci", "--vault", "home")
     assert code == 1
@@ -327,7 +329,9 @@ def test_token_patterns_are_not_copied_to_other_vaults(
     assert run(capsys, "token", "create", "ci", "--vault", "home", "--add", "--write", "x/")[0] == 0
 
 
-def test_token_is_revoked_in_all_or_named_vaults(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_token_is_revoked_in_all_vaults_or_named_vaults(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(capsys, "token", "create", "ci", "--vault", "work", "--vault", "home")
     run(capsys, "token", "create", "all", "--vault", "*")
     code, out, _ = run(capsys, "token", "revoke", "ci", "--vault", "home")
@@ -359,7 +363,7 @@ def test_damaged_token_file_is_reported_with_its_vault(
     assert "The token may still have access to home" in err
 
 
-def test_backup_has_one_folder_per_vault(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_backup_contains_one_folder_per_vault(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "backup", "saved")
     assert code == 0
     assert out.splitlines()[0] == f"work: {place / 'w'}"

@@ -1,4 +1,4 @@
-"""Tests that vaults of one process share the models and that log lines name the vault."""
+"""Vaults of one process, which share the models. Log lines name the vault."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def lines() -> Iterator[io.StringIO]:
 
 @asynccontextmanager
 async def served(folder: Path) -> AsyncIterator[Vaults]:
-    """Serve three searchable vaults in one process with the static embedding tier only."""
+    """Serve three searchable vaults in one process with static embeddings only."""
     named = {
         name: LoadedConfig(
             config=Config(
@@ -71,7 +71,7 @@ async def served(folder: Path) -> AsyncIterator[Vaults]:
         shutdown.set()
 
 
-async def test_vaults_share_one_model_and_log_under_own_names(
+async def test_vaults_share_one_model_and_log_under_their_own_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: io.StringIO
 ) -> None:
     loads: list[str] = []

@@ -1,4 +1,4 @@
-"""Registered OAuth clients: how long they are kept, and how many."""
+"""Registered OAuth clients: lifetime and maximum number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def client(name: str, at: datetime = NOW, *, is_added: bool = False) -> OAuthCli
     return OAuthClient(name, name, ("https://client.example/cb",), at, is_added)
 
 
-def test_flood_of_registrations_evicts_no_older_client(tmp_path: Path) -> None:
+def test_flood_of_registrations_does_not_evict_older_clients(tmp_path: Path) -> None:
     """behaviour 272: at most 500 clients. Clients with a grant and clients added by command are kept."""
     store = ClientStore(tmp_path)
     for number in range(3):
@@ -42,7 +42,7 @@ def test_clients_with_future_registration_times_are_dropped(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"clients": [{}]}', b"[" * 100_000, b"\xff"])
-def test_damaged_client_file_is_empty_and_replaced_on_write(tmp_path: Path, data: bytes) -> None:
+def test_damaged_client_file_counts_as_empty_and_is_rewritten(tmp_path: Path, data: bytes) -> None:
     (tmp_path / CLIENTS).write_bytes(data)
     store = ClientStore(tmp_path)
     assert store.read() == ()

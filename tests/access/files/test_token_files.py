@@ -49,7 +49,7 @@ def become_unreadable(private: Path) -> None:
     [lambda _: None, remove_tokens, damage_tokens, put_a_folder_there, remove_both, ask_no_more,
      become_unreadable],
 )  # fmt: skip
-def test_quick_token_check_agrees_with_reading_the_file(
+def test_quick_token_check_agrees_with_the_full_reader(
     change: Callable[[Path], None], tmp_path: Path
 ) -> None:
     private = tmp_path / ".lithos"

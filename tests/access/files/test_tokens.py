@@ -1,4 +1,4 @@
-"""The file of named tokens: hashes only, mode 0600, no loss, never opened by accident (behaviour 248)."""
+"""The file of named tokens. It contains only hashes and has mode 0600 (behaviour 248)."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ def test_file_without_scopes_keeps_its_original_format(store: TokenStore, privat
     assert (private / TOKENS).read_bytes() == kept
 
 
-def test_older_version_refuses_a_file_with_scopes(store: TokenStore, private: Path) -> None:
-    """An older version would let the token change everything."""
+def test_older_lithos_version_refuses_a_token_file_with_scopes(store: TokenStore, private: Path) -> None:
+    """An older version does not know scopes. It would let the token change every note."""
     store.create("ci", "write", None, NOW, None, Scope(("a/",), ()))
     assert json.loads((private / TOKENS).read_text())["version"] == 2
 
@@ -135,8 +135,8 @@ def test_read_only_token_has_no_scope(store: TokenStore, private: Path) -> None:
     assert read_tokens(private) is None
 
 
-def test_scopes_of_all_tokens_are_limited_to_a_readable_size(store: TokenStore, private: Path) -> None:
-    """Uses the longest patterns, which JSON makes twelve times as long. The file must remain readable."""
+def test_total_size_of_token_scopes_is_limited(store: TokenStore, private: Path) -> None:
+    """Uses the longest patterns, which become twelve times as long in JSON. The file must remain readable."""
     wide = tuple("\U0001f600" * 496 + f"{number:02}/" for number in range(100))
     grown = Scope(wide, wide)
     store.create("first", "write", None, NOW, None, grown)
@@ -157,7 +157,7 @@ def test_scopes_of_all_tokens_are_limited_to_a_readable_size(store: TokenStore, 
     store.create("none", "write", None, NOW, None)  # a token without a scope needs no space
 
 
-def test_argument_in_place_of_a_name_is_not_repeated(store: TokenStore) -> None:
+def test_invalid_token_name_is_not_repeated_in_the_error(store: TokenStore) -> None:
     _, secret = store.create("ci", "read", None, NOW, None)
     with pytest.raises(TokenRefused, match="Existing tokens: ci") as refusal:
         store.revoke(secret)
@@ -173,8 +173,8 @@ def test_number_of_tokens_is_limited(store: TokenStore, monkeypatch: pytest.Monk
         store.create("c", "read", None, NOW, None)
 
 
-def test_only_a_command_reopens_the_server_after_the_last_token(store: TokenStore, private: Path) -> None:
-    """A server without tokens left differs from a server that never had tokens."""
+def test_server_without_its_last_token_is_reopened_only_by_command(store: TokenStore, private: Path) -> None:
+    """A server that lost its last token stays closed. A server that never had a token is open."""
     assert read_tokens(private) is None
     store.create("ci", "read", None, NOW, None)
     with pytest.raises(TokenRefused, match="Revoke them first"):
@@ -189,7 +189,7 @@ def test_only_a_command_reopens_the_server_after_the_last_token(store: TokenStor
     assert not is_released(private)
 
 
-def test_removed_token_file_does_not_read_as_never_defined(store: TokenStore, private: Path) -> None:
+def test_removed_token_file_differs_from_a_file_never_created(store: TokenStore, private: Path) -> None:
     """behaviour 248"""
     store.create("ci", "read", None, NOW, None)
     (private / TOKENS).unlink()
@@ -250,7 +250,7 @@ def test_damaged_token_file_is_refused_without_quoting_it(
         ("propose", ["a"] * 101),
     ],
 )
-def test_one_invalid_value_makes_the_file_unreadable(
+def test_token_file_with_one_invalid_value_is_unreadable(
     store: TokenStore, private: Path, key: str, value: object
 ) -> None:
     store.create("ci", "read", None, NOW, None)
@@ -261,7 +261,7 @@ def test_one_invalid_value_makes_the_file_unreadable(
         read_tokens(private)
 
 
-def test_folder_in_place_of_the_file_is_unreadable(store: TokenStore, private: Path) -> None:
+def test_folder_at_the_token_file_path_is_unreadable(store: TokenStore, private: Path) -> None:
     store.create("ci", "read", None, NOW, None)
     (private / TOKENS).unlink()
     (private / TOKENS).mkdir()
@@ -282,7 +282,7 @@ def test_failed_creation_of_the_first_token_leaves_server_open(
     assert [path.name for path in private.iterdir()] == [LOCK]
 
 
-def test_concurrent_token_creations_lose_nothing(private: Path) -> None:
+def test_concurrent_token_creations_lose_no_token(private: Path) -> None:
     def create(number: int) -> None:
         for each in range(5):
             TokenStore(private).create(f"t{number}.{each}", "read", None, NOW, None)

@@ -20,7 +20,7 @@ from lithos.access.model.addresses import is_public
     ],
 )  # fmt: skip
 def test_private_addresses_are_not_public(text: str) -> None:
-    """behaviour 274: covers private, loopback and link-local ranges, in IPv6 forms too."""
+    """behaviour 274: covers private, loopback and link-local ranges, also in IPv6 form."""
     assert not is_public(text)
 
 

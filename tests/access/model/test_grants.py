@@ -1,4 +1,4 @@
-"""Lifetime of a grant: codes, access tokens, refresh tokens, and clocks that jump."""
+"""Lifetime of a grant: codes, access tokens, refresh tokens, and clock jumps."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_code_is_valid_for_a_minute(at: float) -> None:
 
 
 @pytest.mark.parametrize("at", [60, 3_600, -2, -86_400])
-def test_code_is_refused_later_and_after_the_clock_went_back(at: float) -> None:
+def test_code_is_refused_after_expiry_and_after_a_clock_setback(at: float) -> None:
     with pytest.raises(OAuthRefused, match="expired"):
         GRANT.redeem(*RIGHT, seconds(at))
     assert GRANT.has_ended(seconds(at))
@@ -60,7 +60,7 @@ def test_code_is_refused_later_and_after_the_clock_went_back(at: float) -> None:
 def test_code_is_bound_to_client_redirect_challenge_and_resource(
     given: tuple[str, str, str, str | None], error: str
 ) -> None:
-    """behaviour 272: prevents the injection of a code into another flow."""
+    """behaviour 272: a code cannot be injected into another flow."""
     with pytest.raises(OAuthRefused) as refused:
         GRANT.redeem(*given, NOW)
     assert refused.value.error == error
@@ -73,7 +73,7 @@ def test_access_token_is_valid_for_one_hour() -> None:
     ]  # fmt: skip
 
 
-def test_replaced_refresh_token_may_repeat_for_half_a_minute() -> None:
+def test_replaced_refresh_token_may_be_repeated_for_thirty_seconds() -> None:
     first = GRANT.issuing(Issued("a1", "r1", "f"), NOW)
     second = first.issuing(Issued("a2", "r2", "f"), seconds(10))
     assert (second.refresh, second.former) == ("r2", "r1")
@@ -96,7 +96,7 @@ def test_verifier_must_have_the_specified_form(verifier: str) -> None:
     assert not is_verified(urlsafe_b64encode(digest).rstrip(b"=").decode(), verifier)
 
 
-def test_authorization_requests_are_read_strictly() -> None:
+def test_malformed_authorization_requests_are_refused() -> None:
     assert read_parameters("a=1&b=&c=%20") == {"a": "1", "c": " "}
     for text in (
         "a=1&a=2",

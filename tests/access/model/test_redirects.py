@@ -1,4 +1,4 @@
-"""Redirect URIs: permitted ones, and exact matching of a requested one."""
+"""Permitted redirect URIs, and exact matching of a requested redirect URI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KNOWN = (
     "http://127.0.0.1:3000/cb",
     "cursor://a/b",
 )
-#: URIs that lead to a different place than the registered URI.
+#: URIs that do not lead to the registered redirect URI, although they resemble it.
 TRICKS = {
     "case of the host": "https://CLIENT.example/callback",
     "case of the path": "https://client.example/Callback",
@@ -43,7 +43,7 @@ TRICKS = {
 
 
 @pytest.mark.parametrize("uri", TRICKS.values(), ids=TRICKS)
-def test_other_spellings_of_a_redirect_uri_are_unknown(uri: str) -> None:
+def test_redirect_uri_in_another_spelling_is_unknown(uri: str) -> None:
     """behaviour 272: redirect URIs match exactly."""
     assert not is_known(uri, KNOWN)
 
@@ -51,7 +51,7 @@ def test_other_spellings_of_a_redirect_uri_are_unknown(uri: str) -> None:
 @pytest.mark.parametrize(
     "uri", [*KNOWN, "http://localhost:54321/callback", "http://127.0.0.1:1/cb", "http://127.0.0.1/cb"]
 )
-def test_known_redirects_match_loopback_addresses_at_any_port(uri: str) -> None:
+def test_loopback_redirects_match_at_any_port(uri: str) -> None:
     assert is_known(uri, KNOWN)
 
 
@@ -70,7 +70,7 @@ def test_unsafe_redirect_uris_cannot_be_registered(uri: object) -> None:
         check_redirect(uri)
 
 
-def test_answer_is_appended_to_an_existing_query() -> None:
+def test_redirect_answer_is_appended_to_an_existing_query() -> None:
     assert with_answer("https://a.example/?x=1", {"code": "a b"}) == "https://a.example/?x=1&code=a+b"
     assert with_answer("https://a.example/", {"code": "c"}) == "https://a.example/?code=c"
     assert place_of("https://a.example:1/x?y") == "https://a.example:1"
@@ -90,7 +90,7 @@ def test_answer_is_appended_to_an_existing_query() -> None:
         "https://u:p@a.example/c", "https://exämple.org/c", "https://a.example./c", "https://\uff41.example/c",
     ],
 )  # fmt: skip
-def test_metadata_document_address_has_one_spelling(client_id: str) -> None:
+def test_metadata_document_address_has_only_one_valid_spelling(client_id: str) -> None:
     assert not is_document(client_id)
 
 
@@ -109,5 +109,5 @@ def test_metadata_document_addresses_are_recognised() -> None:
     ],
 )  # fmt: skip
 def test_client_name_is_one_short_printable_line(given: object, shown: str) -> None:
-    """The consent page must not show reversed or hidden letters or a second line."""
+    """The consent page must not show reversed or hidden letters, and no second line of the name."""
     assert read_name(given) == shown

@@ -44,14 +44,14 @@ class Public:
         return found
 
     async def call(self, token: str | None, method: str = "tools/list", **params: Any) -> httpx2.Response:
-        """Send a request to `/mcp`."""
+        """Send a request to `/mcp` and return the response."""
         headers = {"Accept": "application/json, text/event-stream"}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         return await self.http.post("/mcp", json=rpc(method, **params), headers=headers)
 
     async def tool(self, token: str, name: str, **arguments: Any) -> dict[str, Any]:
-        """Return the structured answer of a tool."""
+        """Call a tool and return its structured answer."""
         answer = await self.call(token, "tools/call", name=name, arguments=arguments)
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()["result"]["structuredContent"]
@@ -76,7 +76,7 @@ class Public:
 
 @define
 class Flow:
-    """One client that asks for access."""
+    """A client that asks for access."""
 
     public: Public
     client_id: str
@@ -100,12 +100,12 @@ class Flow:
         return asked if self.scope is None else {**asked, "scope": self.scope}
 
     async def open(self, **other: str | None) -> httpx2.Response:
-        """Return the consent page, or the error page or redirection in its place."""
+        """Open the consent address. Return the consent page, the error page or the redirection."""
         given = {name: value for name, value in {**self.query, **other}.items() if value is not None}
         return await self.public.person.get(f"/console/consent?{urlencode(given)}")
 
     async def allow(self, **chosen: str) -> httpx2.Response:
-        """Return the browser's answer after the person allows the request."""
+        """Allow the request as the person. Return the browser's answer."""
         page = await self.open()
         assert page.status_code == 200, page.text
         action, fields = form_of(page.text)
@@ -152,7 +152,7 @@ def told(answer: httpx2.Response) -> Answer:
 
 
 def free_port() -> int:
-    """Return a currently free port."""
+    """Return a port that is free now."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
@@ -160,7 +160,7 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def public_server(data: Path, *, is_logged_in: bool = True, **sections: Any) -> AsyncIterator[Public]:
-    """Run a server whose public address is its real address."""
+    """Run a server whose public address is the address at which it listens."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     server = {"public_url": url, **sections.pop("server", {})}

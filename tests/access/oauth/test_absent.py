@@ -23,7 +23,7 @@ from lithos.server.tools.token_ports import OneToken
 from tests.access.oauth.flow import public_server
 from tests.server.whole import whole_server
 
-#: Console pages for remote clients, and OAuth addresses of other servers.
+#: Console pages for remote clients, and OAuth addresses that other servers use.
 PAGES = ("/console/consent", "/console/link", "/console/grants/revoke")
 OTHERS = ("/.well-known/openid-configuration", "/authorize", "/token", "/register", "/revoke")
 

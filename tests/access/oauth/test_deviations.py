@@ -1,4 +1,4 @@
-"""Refusals of requests that deviate from the flow, repeated codes and tokens, and requests of strangers."""
+"""Refusals of requests that deviate from the OAuth flow: wrong values, repeats, strangers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.access.oauth.flow import Flow, public_server, told
 from tests.server.console.visiting import form_of
 from tests.servers import Clock
 
-#: Deviating requests of a client, each with the error at its redirect URI.
+#: Deviating client requests, each with the error that the redirect URI receives.
 TOLD: dict[str, tuple[dict[str, str | None], str]] = {
     "another response type": ({"response_type": "token"}, "unsupported_response_type"),
     "no response type": ({"response_type": None}, "invalid_request"),
@@ -32,7 +32,7 @@ TOLD: dict[str, tuple[dict[str, str | None], str]] = {
     "another resource": ({"resource": "https://other.example/mcp"}, "invalid_target"),
     "a request object": ({"request": "e30."}, "request_not_supported"),
 }
-#: Deviating requests whose error only the person sees, because the redirect URI may be another client's.
+#: Deviating requests whose error only the person sees, because the redirect URI may belong to another client.
 UNTOLD: dict[str, dict[str, str | None]] = {
     "another redirect URI": {"redirect_uri": "https://evil.example/callback"},
     "a longer redirect URI": {"redirect_uri": "https://client.example/callback/x"},
@@ -42,7 +42,7 @@ UNTOLD: dict[str, dict[str, str | None]] = {
     "a document of this machine": {"client_id": "https://127.0.0.1/client"},
     "a script": {"redirect_uri": "javascript:alert(1)"},
 }
-#: Deviating exchanges of a code, each with its error.
+#: Deviating code exchanges, each with its error.
 EXCHANGED: dict[str, tuple[dict[str, str | None], str]] = {
     "another client": ({"client_id": "lithos-client-other"}, "invalid_grant"),
     "no client": ({"client_id": None}, "invalid_request"),
@@ -86,7 +86,7 @@ async def test_deviating_exchange_is_refused_and_the_code_stays_valid(tmp_path: 
         assert (await flow.exchange(code)).status_code == 200
 
 
-async def test_code_used_twice_ends_the_grant(tmp_path: Path) -> None:
+async def test_code_that_is_used_twice_ends_the_grant(tmp_path: Path) -> None:
     """behaviour 273"""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -99,7 +99,7 @@ async def test_code_used_twice_ends_the_grant(tmp_path: Path) -> None:
         assert (await flow.refresh(tokens["refresh_token"])).json()["error"] == "invalid_grant"
 
 
-async def test_second_of_two_simultaneous_exchanges_ends_the_grant(tmp_path: Path) -> None:
+async def test_grant_ends_when_a_code_is_exchanged_twice_at_once(tmp_path: Path) -> None:
     """behaviour 273"""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -140,8 +140,11 @@ async def test_codes_and_tokens_expire_with_the_clock(tmp_path: Path) -> None:
         assert (await flow.refresh(tokens["refresh_token"])).json()["error"] == "invalid_grant"
 
 
-async def test_lost_answer_is_repeated_but_replaced_token_ends_grant(tmp_path: Path) -> None:
-    """behaviour 273: refresh tokens rotate, so a replaced token signals theft."""
+async def test_late_use_of_a_replaced_refresh_token_ends_grant(tmp_path: Path) -> None:
+    """behaviour 273: a lost answer is repeated for 30 s.
+
+    Refresh tokens rotate, so later use of a replaced token signals theft.
+    """
     clock = Clock()
     async with public_server(tmp_path, clock=clock) as public:
         flow = await public.begin()
@@ -160,7 +163,7 @@ async def test_lost_answer_is_repeated_but_replaced_token_ends_grant(tmp_path: P
 
 
 async def test_refresh_may_be_repeated_after_a_restart(tmp_path: Path) -> None:
-    """behaviour 273: the restarted server has lost its answers but still has its files."""
+    """behaviour 273: the restarted server no longer has its answers in memory, but it still has its files."""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
         first = await flow.tokens()
@@ -173,7 +176,7 @@ async def test_refresh_may_be_repeated_after_a_restart(tmp_path: Path) -> None:
 
 
 async def test_forged_consent_is_refused(tmp_path: Path) -> None:
-    """Covers forged and framed consent, and a page opened for one client but sent for another."""
+    """Covers forged consent, framed consent, and a page opened for one client but sent for another."""
     async with public_server(tmp_path) as public:
         mine, other = await public.begin(), await public.begin()
         page = await mine.open()
@@ -218,7 +221,7 @@ async def test_client_gets_at_most_the_requested_rights(tmp_path: Path) -> None:
         assert metrics.headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="metrics"'
 
 
-async def test_registrations_are_limited_and_read_strictly(tmp_path: Path) -> None:
+async def test_registrations_are_limited_and_malformed_registrations_are_refused(tmp_path: Path) -> None:
     async with public_server(tmp_path) as public:
         wrong: list[Any] = [
             {"redirect_uris": []}, {"redirect_uris": ["javascript:x"]}, {"redirect_uris": "x"}, {}, [], 5,
@@ -238,10 +241,10 @@ async def test_registrations_are_limited_and_read_strictly(tmp_path: Path) -> No
         assert (await public.http.get("/oauth/register")).status_code == 405
 
 
-async def test_wrong_codes_are_rate_limited_without_affecting_others(tmp_path: Path) -> None:
-    """Wrong codes cause no disk access.
+async def test_wrong_codes_are_rate_limited_without_affecting_correct_codes(tmp_path: Path) -> None:
+    """Wrong codes do not cause disk accesses.
 
-    After 20 wrong codes in a minute the answer is 429, but a correct code still passes.
+    After 20 wrong codes in a minute the answer is 429. A correct code is still accepted.
     """
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -253,10 +256,10 @@ async def test_wrong_codes_are_rate_limited_without_affecting_others(tmp_path: P
         assert (await public.call(tokens.json()["access_token"])).status_code == 200
 
 
-async def test_secrets_appear_in_no_log_metric_page_or_file(
+async def test_secrets_do_not_appear_in_logs_metrics_pages_or_files(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """behaviour 275: client secrets are protected like every token (behaviour 248)."""
+    """behaviour 275: client secrets get the same protection as tokens (behaviour 248)."""
     caplog.set_level(logging.DEBUG)
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -314,7 +317,7 @@ async def test_login_link_works_once_within_ten_minutes(tmp_path: Path) -> None:
         assert key not in (tmp_path / ".lithos" / "login_links.json").read_text()
 
 
-async def test_any_origin_may_read_metadata_but_not_call_tools(tmp_path: Path) -> None:
+async def test_any_web_origin_may_read_metadata_but_not_call_tools(tmp_path: Path) -> None:
     async with public_server(tmp_path) as public:
         origin = {"Origin": "https://inspector.example"}
         metadata = await public.http.get("/.well-known/oauth-authorization-server", headers=origin)

@@ -1,4 +1,4 @@
-"""The complete flow of a client that knows only the address, from the challenge to the revoked grant."""
+"""Complete OAuth flow of a client that knows only the server's address, up to the revoked grant."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.access.oauth.flow import public_server, told
 from tests.server.console.visiting import form_of
 
 
-async def test_client_gets_access_from_the_address_alone_until_revoked(tmp_path: Path) -> None:
-    """behaviours 272 and 275: the client acts as the agent and with the rights that a person chose."""
+async def test_client_gets_access_from_the_address_alone(tmp_path: Path) -> None:
+    """behaviours 272 and 275: the client acts under the agent name and with the rights that a person chose"""
     async with public_server(tmp_path) as public:
         refused = await public.call(None)
         assert refused.status_code == 401
@@ -45,7 +45,7 @@ async def test_client_gets_access_from_the_address_alone_until_revoked(tmp_path:
         assert 'error="invalid_token"' in gone.headers["www-authenticate"]
 
 
-async def test_page_before_consent_shows_nothing_and_allows_no_frame(tmp_path: Path) -> None:
+async def test_page_before_consent_shows_no_data_and_allows_no_frame(tmp_path: Path) -> None:
     async with public_server(tmp_path, is_logged_in=False) as public:
         page = await public.http.get("/oauth/authorize?client_id=x&state=%22%3E%3Cscript%3E")
         assert page.status_code == 200
@@ -57,8 +57,8 @@ async def test_page_before_consent_shows_nothing_and_allows_no_frame(tmp_path: P
         assert login.headers["location"].startswith("/console/login?next=/console/consent")
 
 
-async def test_login_link_leads_to_the_waiting_consent(tmp_path: Path) -> None:
-    """A login in a second window continues the waiting page in the first window."""
+async def test_login_link_leads_to_the_pending_consent_page(tmp_path: Path) -> None:
+    """A login in a second browser window continues the pending consent page in the first window."""
     async with public_server(tmp_path, is_logged_in=False) as public:
         flow = await public.begin()
         asking = await flow.open()
@@ -72,7 +72,7 @@ async def test_login_link_leads_to_the_waiting_consent(tmp_path: Path) -> None:
         assert told(await flow.allow())["code"]
 
 
-async def test_login_with_a_token_leads_to_consent(tmp_path: Path) -> None:
+async def test_login_with_a_token_leads_to_the_consent_page(tmp_path: Path) -> None:
     server = {"auth_token": "a-static-token"}
     async with public_server(tmp_path, is_logged_in=False, server=server) as public:
         flow = await public.begin()

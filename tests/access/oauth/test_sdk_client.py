@@ -1,4 +1,4 @@
-"""The unmodified OAuth client of the `mcp` SDK, from an address alone to the answer of a tool."""
+"""Unmodified OAuth client of the `mcp` SDK. It knows only the server's address and calls a tool."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Person:
 
 
 async def names_of(public: Public, kept: Kept, person: Person, document: str | None) -> set[str]:
-    """Let the SDK's client get access, and return the tools it lists."""
+    """Let the SDK client get access. Return the names of the tools that the client lists."""
     metadata = OAuthClientMetadata(client_name="SDK client", redirect_uris=[AnyUrl(CALLBACK)])
     auth = OAuthClientProvider(
         f"{public.url}/mcp", metadata, kept, person.open, person.answer, client_metadata_url=document
@@ -92,8 +92,8 @@ async def names_of(public: Public, kept: Kept, person: Person, document: str | N
 
 
 @pytest.mark.parametrize("document", [None, DOCUMENT], ids=["registration", "metadata document"])
-async def test_sdk_client_gets_access_and_returns(tmp_path: Path, document: str | None) -> None:
-    """behaviour 272: the client knows only the server's address. It registers or has a metadata document."""
+async def test_sdk_client_gets_access_and_reconnects(tmp_path: Path, document: str | None) -> None:
+    """behaviour 272: the client knows only the server's address. It registers or uses a metadata document."""
     async with public_server(tmp_path) as public:
 
         async def find(client_id: str) -> OAuthClient:

@@ -1,4 +1,4 @@
-"""Attacks by a stranger who has seen parts of a flow, or who sends many requests."""
+"""Attacks by a stranger who saw parts of a flow or sends many requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.servers import Clock
 
 
 async def test_simultaneous_refreshes_get_the_same_answer(tmp_path: Path) -> None:
-    """behaviour 273: two windows of one client may refresh at once without seeming a theft."""
+    """behaviour 273: two windows of one client may refresh at the same time. This does not count as theft."""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
         first = await flow.tokens()
@@ -38,7 +38,7 @@ def _json(answer: httpx2.Response) -> dict[str, str]:
 
 
 async def test_pages_send_no_referrer_and_secrets_are_not_cached(tmp_path: Path) -> None:
-    """Codes, requests and links stay out of referrers, caches and the addresses of other sites."""
+    """Codes, requests and links must not reach referrers, caches or other sites."""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
         pages = [
@@ -61,9 +61,9 @@ async def test_pages_send_no_referrer_and_secrets_are_not_cached(tmp_path: Path)
 
 
 async def test_visitor_without_a_session_is_not_redirected(tmp_path: Path) -> None:
-    """Prevents open redirects to foreign sites.
+    """Prevents open redirects to other sites.
 
-    Without a console session, no answer redirects to an address that a client named.
+    Without a console session, Lithos never redirects to an address that a client named.
     """
     async with public_server(tmp_path, is_logged_in=False) as public:
         flow = await public.begin()
@@ -95,7 +95,7 @@ ODD_CLIENTS = (
 
 
 async def test_invalid_client_ids_are_refused_with_400(tmp_path: Path) -> None:
-    """behaviour 394: covers all kinds of invalid metadata document addresses."""
+    """behaviour 394: covers every kind of invalid metadata document address."""
     async with public_server(tmp_path) as public:
         for client in ODD_CLIENTS:
             asked = {

@@ -1,4 +1,4 @@
-"""End of a client's open streams of every kind when the client is revoked."""
+"""End of all open streams of a client when the client is revoked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def bearer(tokens: dict[str, Any]) -> dict[str, str]:
 
 @asynccontextmanager
 async def http_stream(public: Public, tokens: dict[str, Any], path: str) -> AsyncIterator[Reader]:
-    """Open an event stream. `/events` sends only its head until something happens."""
+    """Open an event stream. `/events` sends only its headers until an event occurs."""
     method, body, headers = "GET", None, bearer(tokens)
     if path == "/mcp":
         method, body = "POST", rpc(LISTEN, notifications={"resourcesListChanged": True}, _meta=META)
@@ -49,10 +49,10 @@ async def read_to_the_end(parts: Reader) -> None:
         pass
 
 
-async def test_revoking_a_client_ends_its_streams_and_no_others(tmp_path: Path) -> None:
+async def test_revoked_client_loses_its_streams_and_other_clients_keep_theirs(tmp_path: Path) -> None:
     """behaviour 275: covers event streams, sessions, change subscriptions and WebSockets.
 
-    `tests/access/service/test_keyring.py` tests the promised number of seconds on a mock clock.
+    `tests/access/service/test_keyring.py` tests the promised time limit on a mock clock.
     """
     async with public_server(tmp_path) as public, AsyncExitStack() as open_streams:
         others = await (await public.begin()).tokens()

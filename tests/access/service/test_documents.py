@@ -1,4 +1,4 @@
-"""Metadata documents of strangers: addresses, redirects, changing names, slow and endless bodies."""
+"""Metadata documents of strangers: addresses, redirects, name changes, slow bodies and endless bodies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ RIGHT = {"client_id": URL, "client_name": "C", "redirect_uris": ["https://client
 
 
 class Host:
-    """A fake network host with its own way to answer. `asked` lists the connected addresses."""
+    """A fake network host that answers as the test chooses.
+
+    `asked` lists the addresses that were connected.
+    """
 
     def __init__(self, answer: Callable[[trio.abc.Stream], Awaitable[None]], *addresses: list[str]) -> None:
         self.answer = answer
@@ -63,7 +66,7 @@ def saying(
 
 
 async def fetch(host: Host) -> str:
-    """Return the body of the document, or the reason for not fetching it."""
+    """Fetch the document. Return its body, or the reason for a refusal."""
     async with trio.open_nursery() as nursery:
         try:
             found = (await host.fetcher(nursery).fetch(URL)).body.decode()
@@ -85,8 +88,11 @@ async def test_private_addresses_are_never_connected(addresses: list[str]) -> No
     assert host.asked == []
 
 
-async def test_host_that_resolves_to_a_private_address_later_is_refused() -> None:
-    """behaviour 274: DNS rebinding. The connection uses the checked address, and TLS uses the name."""
+async def test_host_is_refused_when_its_address_becomes_private() -> None:
+    """behaviour 274: prevents DNS rebinding.
+
+    The connection uses the checked address, and TLS uses the host name.
+    """
     host = Host(saying(b"{}"), ["93.184.215.14"], ["127.0.0.1"])
     assert await fetch(host) == "{}"
     assert (host.asked, host.names) == (["93.184.215.14"], ["client.example"])
@@ -125,7 +131,7 @@ async def test_body_over_64_kib_is_refused() -> None:
 
 
 def test_slow_body_times_out() -> None:
-    """behaviour 274: the download ends after 5 s, however often a byte arrives."""
+    """behaviour 274: the download ends after 5 s, even if bytes keep arriving."""
     trio.run(_ask_a_slow_host, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
@@ -162,7 +168,7 @@ async def test_invalid_http_and_truncated_body_are_refused() -> None:
         {**RIGHT, "token_endpoint_auth_method": "client_secret_post"}, [], "x", {},
     ],
 )  # fmt: skip
-async def test_document_must_describe_a_public_client_at_its_address(document: object) -> None:
+async def test_document_must_describe_a_public_client_at_its_own_address(document: object) -> None:
     async with trio.open_nursery() as nursery:
         host = Host(saying(json.dumps(document).encode()))
         with pytest.raises(OAuthRefused):
@@ -175,7 +181,7 @@ async def test_document_must_describe_a_public_client_at_its_address(document: o
     [("max-age=7200", 1, 1), ("max-age=7200", 3, 2), ("max-age=9999999", 25, 2),
      ("no-store, max-age=99", 0, 2), ("x", 0, 2)],
 )  # fmt: skip
-async def test_document_is_cached_as_its_header_says_one_day_maximum(
+async def test_document_cache_time_follows_the_header_up_to_one_day(
     control: str, hours: int, times: int
 ) -> None:
     clock = Clock()

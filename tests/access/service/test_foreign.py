@@ -1,4 +1,4 @@
-"""Tokens of a foreign authorization server: accepted tokens, and every kind of forgery."""
+"""Tokens of a foreign authorization server: accepted tokens and every kind of forged token."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def key_of(algorithm: str, number: int = 0) -> Any:
 
 
 def published(algorithm: str, kid: str, number: int = 0) -> dict[str, Any]:
-    """Return the public key in the form that an issuer publishes."""
+    """Return the public key in the format that an issuer publishes."""
     kinds: dict[str, Any] = {
         "RS256": jwt.algorithms.RSAAlgorithm,
         "ES256": jwt.algorithms.ECAlgorithm,
@@ -147,7 +147,7 @@ FORGED: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("algorithm", KINDS)
-async def test_issuers_token_admits_its_subject(algorithm: str) -> None:
+async def test_valid_token_of_the_issuer_admits_its_subject(algorithm: str) -> None:
     """behaviour 276"""
     tokens = Issuer().tokens(CLOCK)
     found = await find(tokens, signed(algorithm))
@@ -170,7 +170,7 @@ async def test_forged_tokens_are_refused(forge: Callable[[], str]) -> None:
     assert await find(tokens, forge()) is None
 
 
-def test_keys_rotate_and_are_requested_at_most_once_a_minute() -> None:
+def test_issuer_keys_are_requested_at_most_once_a_minute() -> None:
     """behaviour 276: new keys are accepted without a restart."""
     trio.run(_rotate, clock=trio.testing.MockClock(autojump_threshold=0))
 
@@ -204,11 +204,11 @@ async def test_foreign_token_expires_with_the_clock() -> None:
 @pytest.mark.parametrize(
     "keys", [[], [5, None, {}, {"kty": "RSA"}], [{"kty": "oct", "k": "c2VjcmV0", "kid": "ES256"}]]
 )
-async def test_invalid_keys_admit_no_caller(keys: list[Any]) -> None:
+async def test_invalid_issuer_keys_admit_no_caller(keys: list[Any]) -> None:
     assert await find(Issuer(keys).tokens(CLOCK), signed()) is None
 
 
-async def test_foreign_issuer_replaces_the_own_authorization_server(tmp_path: Path) -> None:
+async def test_foreign_issuer_replaces_the_built_in_authorization_server(tmp_path: Path) -> None:
     """behaviour 276"""
     server = {"oauth": OauthConfig(issuer=ISSUER)}
     async with public_server(tmp_path, is_logged_in=False, server=server) as public:

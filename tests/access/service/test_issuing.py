@@ -1,4 +1,4 @@
-"""Removal of ended grants for new clients, only as far as space is needed."""
+"""Deletion of ended grants if a new client needs their space."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def make_grant(name: str, days: int, *, is_used: bool = True) -> Token:
     return Token(name, "0" * 64, "write", "agent", used, None, grant)
 
 
-def test_ended_grants_are_dropped_singly_when_space_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a clock that is ten years ahead, all grants seem ended.
+def test_only_one_ended_grant_is_deleted_for_a_new_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the clock is ten years ahead, all grants seem to have ended.
 
-    A new client may replace only one of them.
+    A new client must still replace only one grant.
     """
     monkeypatch.setattr(issuing, "MOST_TOKENS", 4)
     grants = [make_grant("b", 10), make_grant("a", 80), make_grant("c", 5), make_grant("d", 1)]

@@ -1,4 +1,4 @@
-"""Tokens of a running server: valid tokens, invalid tokens, and errors, which must never open the server."""
+"""Tokens of a running server: valid tokens, invalid tokens, and errors. No error may open the server."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def create(private: Path, name: str = "ci", agent: str | None = None, **life: fl
 
 
 async def changed(ring: TokenRing) -> None:
-    """Wait for a change of the tokens within the promised time (behaviour 248)."""
+    """Wait until a token change applies. Fail after the promised time (behaviour 248)."""
     with trio.fail_after(BOUND):
         await ring.wait_changed()
 
@@ -75,7 +75,7 @@ async def test_all_callers_are_admitted_until_the_first_token(private: Path) -> 
         assert ring.is_valid(OWNER)
 
 
-async def test_keyring_is_closed_until_it_has_read_the_file(private: Path) -> None:
+async def test_keyring_admits_no_caller_before_it_has_read_the_file(private: Path) -> None:
     ring = TokenRing(private, Clock())
     assert not ring.is_open
     assert ring.find(ring.own_token.encode()) == OWNER
@@ -109,7 +109,7 @@ async def test_revoked_token_is_refused_and_the_server_stays_closed(private: Pat
         assert ring.is_open
 
 
-async def test_new_token_of_the_same_name_does_not_replace_old(private: Path) -> None:
+async def test_new_token_does_not_replace_a_token_of_equal_name(private: Path) -> None:
     secret = create(private)
     async with running(private) as (ring, _):
         before = ring.find(secret)
@@ -127,7 +127,7 @@ def scoped(private: Path, scope: Scope | None, name: str = "ci") -> bytes:
 
 
 async def test_changed_scope_applies_to_an_existing_token(private: Path) -> None:
-    """behaviour 278: the changed scope applies even to a call that was already admitted."""
+    """behaviour 278: the changed scope also applies to a call that was admitted before the change."""
     narrow, wide = Scope(("a/",), ()), Scope(("a/", "b/"), ("**",))
     secret, free = scoped(private, narrow), scoped(private, None, "free")
     async with running(private, "s3cret") as (ring, _):
@@ -145,8 +145,11 @@ async def test_changed_scope_applies_to_an_existing_token(private: Path) -> None
         assert [ring.scope_of(each) for each in (OWNER, COMMAND, AUTH_TOKEN, ANYONE)] == [None] * 4
 
 
-async def test_replaced_or_unreadable_token_may_change_nothing(private: Path) -> None:
-    """A replaced or unreadable token must not count as unlimited, not even for a call waiting in a queue."""
+async def test_replaced_or_unreadable_token_cannot_change_anything(private: Path) -> None:
+    """A replaced or unreadable token must not count as unlimited.
+
+    This includes a call that waits in a queue.
+    """
     secret = scoped(private, Scope(("a/",), ()))
     async with running(private) as (ring, _):
         before = ring.find(secret)
@@ -171,7 +174,7 @@ async def test_foreign_token_has_no_scope_of_its_own(private: Path) -> None:
         assert ring.scope_of(foreign) is None
 
 
-async def test_expired_token_is_refused_automatically(private: Path) -> None:
+async def test_token_is_refused_when_it_expires(private: Path) -> None:
     """behaviour 248"""
     secret = create(private, hours=1)
     async with running(private) as (ring, clock):
@@ -187,7 +190,7 @@ async def test_expired_token_is_refused_automatically(private: Path) -> None:
         assert not ring.is_open
 
 
-async def test_token_expired_by_a_wrong_clock_returns_with_the_clock(
+async def test_token_expired_by_a_wrong_clock_is_valid_after_correction(
     private: Path,
 ) -> None:
     secret = create(private, hours=1)
@@ -205,7 +208,7 @@ async def test_token_expired_by_a_wrong_clock_returns_with_the_clock(
 
 
 @pytest.mark.parametrize("fault", ["removed", "damaged", "both removed", "folder removed", "unreadable"])
-async def test_lost_token_file_refuses_callers_and_never_opens(private: Path, fault: str) -> None:
+async def test_server_without_its_token_file_stays_closed(private: Path, fault: str) -> None:
     """behaviour 248"""
     secret = create(private)
     async with running(private) as (ring, _):
@@ -223,7 +226,7 @@ async def test_lost_token_file_refuses_callers_and_never_opens(private: Path, fa
 
 
 @pytest.mark.parametrize("fault", ["removed", "damaged", "unreadable"])
-async def test_start_with_a_lost_token_file_is_closed(private: Path, fault: str) -> None:
+async def test_server_starts_closed_when_its_token_file_is_lost(private: Path, fault: str) -> None:
     """behaviour 248"""
     secret = create(private)
     break_tokens(private, fault)
@@ -241,7 +244,7 @@ async def test_start_with_a_lost_token_file_is_closed(private: Path, fault: str)
 
 
 def out_of_files(monkeypatch: pytest.MonkeyPatch, *, looks_fail: bool = False) -> None:
-    """Simulate too many open files: no file can be opened, whether it exists or not."""
+    """Simulate too many open files. No file can be opened, even if it does not exist."""
 
     def refuse(path: Path, *_: object, **__: object) -> Any:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
@@ -253,7 +256,7 @@ def out_of_files(monkeypatch: pytest.MonkeyPatch, *, looks_fail: bool = False) -
 
 @pytest.mark.parametrize("looks_fail", [False, True])
 @pytest.mark.parametrize("is_started", [False, True])
-async def test_tokenless_server_is_open_after_running_out_of_files(
+async def test_server_without_tokens_is_open_after_running_out_of_files(
     private: Path, monkeypatch: pytest.MonkeyPatch, is_started: bool, looks_fail: bool
 ) -> None:
     """behaviour 393: the unreadable file is read again, and it defines no tokens."""
@@ -274,7 +277,10 @@ async def test_tokenless_server_is_open_after_running_out_of_files(
 async def test_tokens_are_accepted_again_after_running_out_of_files(
     private: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 393: meanwhile no caller is admitted, although the file looks unchanged."""
+    """behaviour 393: no caller is admitted until the file can be read again.
+
+    The file looks unchanged meanwhile.
+    """
     secret = create(private)
     async with running(private) as (ring, _):
         with monkeypatch.context() as patching:
@@ -299,11 +305,11 @@ def break_tokens(private: Path, fault: str) -> None:
         (private / TOKENS).unlink()
         if fault == "both removed":
             (private / LOCK).unlink()
-        if fault == "unreadable":  # makes it unreadable even for root
+        if fault == "unreadable":  # a folder cannot be read as a file, even by root
             (private / TOKENS).mkdir()
 
 
-async def test_start_reports_the_number_of_tokens(private: Path) -> None:
+async def test_startup_log_contains_the_number_of_tokens(private: Path) -> None:
     async with running(private) as (ring, _):
         assert ring.announcement is None
     create(private, "a", hours=1)
@@ -314,7 +320,7 @@ async def test_start_reports_the_number_of_tokens(private: Path) -> None:
         assert ring.announcement == "Named tokens: 2, 1 of them expired"
 
 
-def test_single_configured_token_admits_only_itself() -> None:
+def test_single_configured_token_is_the_only_valid_token() -> None:
     some, none = OneToken("s3cret"), OneToken(None)
     assert some.find(b"s3cret") == AUTH_TOKEN
     assert some.find(b"wrong") is None

@@ -1,4 +1,4 @@
-"""Tokens of several vaults, with one file per vault.
+"""Tokens of several vaults. Each vault has its own token file.
 
 A change applies to all vaults or to none (docs/spec/integration.md §3.1).
 """
@@ -58,7 +58,7 @@ def test_token_is_added_to_chosen_vaults_and_closes_all_vaults(privates: dict[st
     assert (found.token, found.vaults) == (token, ("work", "home"))
 
 
-def test_failure_in_one_vault_leaves_the_others_unchanged(privates: dict[str, Path]) -> None:
+def test_failure_in_one_vault_leaves_the_other_vaults_unchanged(privates: dict[str, Path]) -> None:
     TokenStore(privates["home"]).create("other", "read", None, NOW, None)
     (privates["old"]).mkdir(parents=True)
     (privates["old"] / TOKENS).write_text("damage")
@@ -92,7 +92,7 @@ def test_token_is_revoked_in_every_vault(privates: dict[str, Path]) -> None:
         revoke_token("ci", only(privates, "work", "home"))
 
 
-def test_file_with_tokens_of_every_vault_has_its_own_version(privates: dict[str, Path]) -> None:
+def test_file_with_tokens_for_every_vault_has_its_own_version(privates: dict[str, Path]) -> None:
     work = privates["work"]
     TokenStore(work).insert(made(every=True))
     assert json.loads((work / TOKENS).read_text())["version"] == 3
@@ -100,13 +100,13 @@ def test_file_with_tokens_of_every_vault_has_its_own_version(privates: dict[str,
     assert file is not None
     assert file.tokens[0].every_vault
     TokenStore(work).revoke("ci")
-    assert json.loads((work / TOKENS).read_text())["version"] == 3  # version 3 also records the revoked token
+    assert json.loads((work / TOKENS).read_text())["version"] == 3  # version 3 also stores the revoked token
     (work / TOKENS).write_text('{"version": 3, "tokens": [], "gone": ["x"]}')
     with pytest.raises(TokensUnreadable):
         read_tokens(work)
 
 
-def test_later_vault_gets_the_tokens_of_every_vault(privates: dict[str, Path]) -> None:
+def test_vault_added_later_gets_the_tokens_for_every_vault(privates: dict[str, Path]) -> None:
     insert_token(made(every=True), only(privates, "work"), {})
     insert_token(made("own"), only(privates, "work"), {})
     assert spread_tokens(list(privates.values())) == ()
@@ -124,7 +124,7 @@ def test_first_token_closes_all_vaults(privates: dict[str, Path]) -> None:
     assert [names(private) for private in privates.values()] == [[], ["ci"], []]
 
 
-def test_returning_vault_does_not_restore_a_revoked_token(privates: dict[str, Path]) -> None:
+def test_vault_that_returns_does_not_restore_a_revoked_token(privates: dict[str, Path]) -> None:
     insert_token(made(every=True), privates, {})
     revoke_token("ci", only(privates, "work", "home"))
     assert names(privates["old"]) == ["ci"]
@@ -146,7 +146,7 @@ def test_vault_that_cannot_store_a_token_is_reported(privates: dict[str, Path]) 
     assert (privates["old"] / TOKENS).read_text() == "damage"
 
 
-def test_all_vaults_are_opened_together(privates: dict[str, Path]) -> None:
+def test_token_files_of_all_vaults_are_opened_together(privates: dict[str, Path]) -> None:
     insert_token(made(), only(privates, "work"), only(privates, "home"))
     with pytest.raises(TokenRefused, match="Tokens still exist in work"):
         open_all(privates)

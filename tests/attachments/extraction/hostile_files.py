@@ -1,6 +1,7 @@
-"""Files that harm careless readers: bombs, loops, deep nesting, false sizes, and damaged files.
+"""Files that harm careless readers: bombs, loops, deep nesting, false sizes, and damaged data.
 
-Each file is created on demand. A size in bytes stands for a sparse file, which would be too large to write.
+Each file is created when a test needs it. A size in bytes stands for a sparse file, which is too large to
+write.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Make = Callable[[], bytes | int]
 
 
 def zeros(size: int, byte: bytes = b"\0") -> bytes:
-    """Return `size` equal bytes, compressed quickly because one stream block is repeated."""
+    """Return `size` equal bytes in compressed form. One stream block is repeated, which is fast."""
     packer = zlib.compressobj(9)
     head = packer.compress(byte * MB) + packer.flush(zlib.Z_FULL_FLUSH)
     block = packer.compress(byte * MB) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -44,13 +45,13 @@ def _one(body: bytes, **options: object) -> bytes:
 
 
 def _tree(kids: Callable[[int], bytes], count: int) -> bytes:
-    """Return a PDF whose page tree nodes, from object 20 on, have the given children."""
+    """Return a PDF with a page tree. Its nodes start at object 20 and have the given children."""
     nodes = {20 + place: b"<</Type/Pages/Count 1/Kids[%s]>>" % kids(20 + place) for place in range(count)}
     return join({1: b"<</Type/Catalog/Pages 20 0 R>>"} | nodes)
 
 
 def _forms(call: Callable[[int], bytes], count: int) -> bytes:
-    """Return a PDF whose page shows one form, which shows further forms from object 100 on."""
+    """Return a PDF whose page draws one form. Further nested forms start at object 100."""
     form = b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</Font<</F1 3 0 R>>/XObject<<%s>>>>"
     named = b"".join(b"/X%d %d 0 R" % (place, 100 + place) for place in range(count))
     forms = {100 + place: stream(call(place), form % named) for place in range(count)}

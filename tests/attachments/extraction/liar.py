@@ -1,4 +1,4 @@
-"""Worker that a hostile file has taken over: it sends answers that a server must not believe."""
+"""Worker that a hostile file controls. The server must not believe its answers."""
 
 from __future__ import annotations
 

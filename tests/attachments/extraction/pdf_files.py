@@ -1,4 +1,4 @@
-"""PDF files for tests, built from raw objects so that any part can be invalid."""
+"""PDF test files. They are built from raw objects, so any part can be invalid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PAD = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE64
 
 
 def join(objects: Mapping[int, bytes], trailer: bytes = b"/Root 1 0 R") -> bytes:
-    """Return a file of these numbered objects with their cross-reference table."""
+    """Return a file that contains these numbered objects and their cross-reference table."""
     out, places = bytearray(b"%PDF-1.7\n"), dict[int, int]()
     for number, body in objects.items():
         places[number] = len(out)
@@ -25,7 +25,7 @@ def join(objects: Mapping[int, bytes], trailer: bytes = b"/Root 1 0 R") -> bytes
 
 
 def stream(data: bytes, entries: bytes = b"") -> bytes:
-    """Return a stream object with unchanged data."""
+    """Return a PDF stream object that contains the data unchanged."""
     return b"<</Length %d%s>>stream\n%s\nendstream" % (len(data), entries, data)
 
 
@@ -34,7 +34,7 @@ def packed(data: bytes) -> bytes:
 
 
 def content(text: str) -> bytes:
-    """Return operators that show lines of text."""
+    """Return PDF operators that draw lines of text."""
     lines = (
         b"(%s) Tj T*" % line.translate({40: r"\(", 41: r"\)", 92: r"\\"}).encode("cp1252")
         for line in text.split("\n")
@@ -52,10 +52,10 @@ def document(
     page: bytes = b"",
     extra: Mapping[int, bytes] | None = None,
 ) -> dict[int, bytes]:
-    """Return the objects of a document with a page for each content stream, as `stream` makes them.
+    """Return the objects of a document. Each content stream (see `stream`) gets one page.
 
-    Object 1 is the catalog, 2 the page list, 3 the font `F1`. From 10 on, content and page alternate. `extra`
-    wins.
+    Object 1 is the catalog, 2 the page list, 3 the font `F1`. From 10 on, content and page alternate. Objects
+    in `extra` replace others.
     """
     objects = {1: b"<</Type/Catalog/Pages 2 0 R>>", 3: font}
     kids = []
@@ -73,12 +73,12 @@ def document(
 
 
 def pdf(*texts: str) -> bytes:
-    """Return a valid file with a page for each text."""
+    """Return a valid PDF file with one page for each text."""
     return join(document([stream(content(text)) for text in texts]))
 
 
 def encrypted(text: str, password: bytes, handler: bytes = b"/Standard") -> bytes:
-    """Return a page encrypted by RC4 with a 40-bit key, readable only with the password."""
+    """Return a page that is encrypted by RC4 with a 40-bit key. The password is needed to read it."""
     owner = _rc4(_md5(_padded(b"owner"))[:5], _padded(password))
     key = _md5(_padded(password) + owner + (-4).to_bytes(4, "little", signed=True) + b"0123456789abcdef")[:5]
     body = _rc4(_md5(key + (10).to_bytes(3, "little") + b"\0\0")[:10], content(text))

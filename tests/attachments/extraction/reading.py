@@ -37,7 +37,7 @@ async def running(**limits: float) -> AsyncIterator[Extractor]:
 async def read(
     extractor: Extractor, data: bytes | int, kind: FileKind = "pdf", name: str = "a", known: str | None = None
 ) -> Read:
-    """Read a file with these bytes, or with this number of zero bytes."""
+    """Read a file that contains these bytes, or this number of zero bytes."""
     parts: list[FilePart] = []
 
     async def take(batch: Sequence[FilePart]) -> None:

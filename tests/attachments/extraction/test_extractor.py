@@ -1,4 +1,4 @@
-"""Tests that a separate process reads files within limits (docs/spec/attachments.md §5)."""
+"""Separate process that reads files within limits (docs/spec/attachments.md §5)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.attachments.extraction.reading import draw, read, running
 
 LIAR = "tests.attachments.extraction.liar"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="/proc, and a clock of another process")
-#: PDF whose third page is found only after 10 ** 40 steps.
+#: PDF whose third page is found only after 10 ** 40 steps. No reader gets that far.
 SLOW_THIRD_PAGE = join(
     document([stream(content("one")), stream(content("two"))])
     | {2: b"<</Type/Pages/Count 3/Kids[11 0 R 13 0 R 20 0 R]>>"}
@@ -73,7 +73,7 @@ async def test_pdf_is_read_page_by_page():
         ("html", "a.html", b"<p>seen<!-- not -->", FilePart("1", "seen")),
     ],
 )
-async def test_other_files_are_read_by_the_same_process(
+async def test_files_of_other_kinds_are_read_by_one_process(
     kind: FileKind, name: str, data: bytes, part: FilePart
 ):
     """behaviour 290"""
@@ -85,14 +85,14 @@ async def test_other_files_are_read_by_the_same_process(
         assert (await read(extractor, data + b" ", kind, name, got.told.digest)).told.state == "whole"
 
 
-async def test_empty_passwords_are_ignored_and_others_reported():
+async def test_pdf_with_empty_password_is_read_and_locked_pdf_fails():
     async with running() as extractor:
         assert (await read(extractor, encrypted("for all", b""))).texts == ["for all"]
         told = (await read(extractor, encrypted("secret", b"word"))).told
         assert (told.state, told.reason) == ("failed", "it is encrypted and needs a password")
 
 
-async def test_file_is_read_up_to_the_limit_and_marked():
+async def test_file_above_the_limit_is_read_in_part_and_marked():
     """behaviour 291"""
     async with running() as extractor:
         pages = await read(extractor, pdf(*("page",) * (MOST_PARTS + 1)))
@@ -108,7 +108,7 @@ async def test_file_is_read_up_to_the_limit_and_marked():
         assert huge.told.reason == "it has 314,572,800 bytes, and the limit is 256 MB"
 
 
-async def test_slow_page_ends_its_file_at_that_page():
+async def test_slow_page_ends_the_reading_of_its_file():
     """behaviour 291"""
     async with running(page_seconds=0.3) as extractor:
         got = await read(extractor, SLOW_THIRD_PAGE)
@@ -118,7 +118,7 @@ async def test_slow_page_ends_its_file_at_that_page():
         assert (await read(extractor, pdf("next"))).texts == ["next"]
 
 
-async def test_wall_clock_counts_when_processor_time_is_unknown(monkeypatch: pytest.MonkeyPatch):
+async def test_wall_clock_limits_reading_when_processor_time_is_unknown(monkeypatch: pytest.MonkeyPatch):
     """behaviour 291"""
 
     def refuse(_: int) -> float:
@@ -144,7 +144,7 @@ async def test_missing_pdf_library_is_reported_with_install_command(
             await draw(extractor, pdf("one"), 1, 100)
 
 
-async def test_page_is_drawn_within_bounds():
+async def test_page_image_is_drawn_within_bounds():
     data = pdf("one", "two")
     async with running() as extractor:
         for page, width, size in ((1, 306, (306, 396)), (2, 5_000, (1_600, 2_071))):
@@ -158,7 +158,7 @@ async def test_page_is_drawn_within_bounds():
 
 
 @LINUX
-async def test_reader_process_has_few_rights_and_leaves_nothing_behind():
+async def test_reader_process_has_few_rights_and_leaves_no_files():
     before = open_files()
     async with running() as extractor:
         await read(extractor, pdf("one"))
@@ -186,7 +186,7 @@ async def test_reader_process_has_few_rights_and_leaves_nothing_behind():
 
 
 @pytest.mark.slow
-async def test_long_work_has_the_lowest_priority():
+async def test_long_extraction_has_the_lowest_priority():
     async with running() as extractor:
         await read(extractor, b"a\n \n" * 2_000_000, "text")
         await read(extractor, b"&lt " * 4_000_000, "html")
@@ -195,7 +195,7 @@ async def test_long_work_has_the_lowest_priority():
         assert os.getpriority(os.PRIO_PROCESS, extractor._child.pid) == 19
 
 
-async def test_idle_process_ends_and_the_next_file_gets_another():
+async def test_idle_process_ends_and_next_file_gets_a_new_process():
     async with running(idle_seconds=0.05) as extractor:
         await read(extractor, b"one", "text")
         assert extractor._child is not None
@@ -206,7 +206,7 @@ async def test_idle_process_ends_and_the_next_file_gets_another():
         assert (await read(extractor, b"two", "text")).texts == ["two"]
 
 
-async def test_exception_of_the_receiver_ends_the_process_and_propagates():
+async def test_exception_of_the_receiver_ends_the_process():
     async def refuse(_: Sequence[FilePart]) -> None:
         raise ZeroDivisionError
 
@@ -244,7 +244,7 @@ async def test_cancelled_reading_ends_its_process():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lie", LIES)
-async def test_process_with_nonsense_output_is_ended(lie: str, monkeypatch: pytest.MonkeyPatch):
+async def test_process_with_invalid_output_is_ended(lie: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "_MODULE", LIAR)
     async with running(file_seconds=2.0) as extractor:
         got = await read(extractor, b"x", "text", lie)
@@ -270,7 +270,7 @@ async def test_process_with_nonsense_output_is_ended(lie: str, monkeypatch: pyte
 async def test_process_that_never_answers_is_ended(
     lie: str, seconds: float, why: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """behaviour 291: the process may be working or waiting."""
+    """behaviour 291: covers a process that works and a process that waits."""
     monkeypatch.setattr(module, "_MODULE", LIAR)
     async with running(file_seconds=seconds) as extractor:
         got = await read(extractor, b"x", "text", lie)
@@ -278,7 +278,7 @@ async def test_process_that_never_answers_is_ended(
 
 
 @pytest.mark.slow
-async def test_output_of_a_killed_process_is_kept():
+async def test_output_from_before_a_kill_is_kept():
     """behaviour 291"""
     taken: list[FilePart] = []
     async with running() as extractor:
@@ -298,7 +298,7 @@ async def test_output_of_a_killed_process_is_kept():
 
 
 @pytest.mark.slow
-async def test_process_that_dies_idle_does_not_fail_the_next_file():
+async def test_death_of_an_idle_process_does_not_affect_next_file():
     async with running() as extractor:
         for _ in range(3):
             assert (await read(extractor, b"one", "text")).texts == ["one"]
@@ -347,7 +347,7 @@ async def test_reader_process_dies_with_its_server_at_any_time():
     told = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     pid = int(told.stdout)
     assert pid > 1
-    # The time limit of every async test ends this loop.
+    # The time limit for async tests ends this loop if necessary.
     while is_running(pid) and "State:\tZ" not in Path(f"/proc/{pid}/status").read_text():
         await trio.sleep(0.01)
 

@@ -1,4 +1,4 @@
-"""Tests that hostile files end at most the process that reads them (behaviour 291)."""
+"""Hostile files, which may end only the process that reads them (behaviour 291)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.attachments.extraction.reading import Read, draw, read, running
 
 pytestmark = pytest.mark.slow
 
-#: Expected states of some files. All others may end in any state, on some machines by the time or memory
-#: limit.
+#: Expected states of some files. Other files may end in any state, because a slow machine may reach the time
+#: or memory limit.
 TOLD = {
     "empty": "failed: it is empty",
     "NULs": "failed: it is not a PDF file, or it is damaged",
@@ -50,13 +50,13 @@ async def check(kind: FileKind, name: str, make: Make) -> Read:
 
 
 @pytest.mark.parametrize("name", PDFS)
-async def test_hostile_pdf_ends_within_limits_before_the_next_file(name: str):
+async def test_hostile_pdf_ends_within_limits_and_next_file_is_read(name: str):
     """behaviour 291"""
     await check("pdf", name, PDFS[name])
 
 
 @pytest.mark.parametrize(("kind", "name"), OTHERS, ids=[f"{kind}-{name}" for kind, name in OTHERS])
-async def test_other_hostile_files_end_within_limits_before_the_next(kind: FileKind, name: str):
+async def test_other_hostile_files_end_within_limits(kind: FileKind, name: str):
     """behaviour 291"""
     await check(kind, name, OTHERS[kind, name])
 

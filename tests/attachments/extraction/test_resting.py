@@ -1,4 +1,4 @@
-"""Tests that reading attachments gives writers the interpreter (docs/spec/attachments.md §5)."""
+"""Pauses of attachment reading, in which writers get the interpreter (docs/spec/attachments.md §5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.autojump
 
 
 def attaching(changes: Callable[[], int]) -> Attaching:
-    """Return an actor of which the test uses only the pauses."""
+    """Return an actor. The test uses only its pauses."""
     nothing = cast(Any, None)
     return Attaching(
         nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, changes, is_enabled=False
@@ -33,6 +33,6 @@ async def test_reading_pauses_while_a_writer_is_active():
     assert await rested(lambda: 1 + int(trio.current_time() * 100), 60.0) == pytest.approx(LONGEST_REST)
 
 
-async def test_pause_ends_with_the_last_writer():
+async def test_reading_pause_ends_with_the_last_writer():
     assert await rested(lambda: 0, 2.0) == 0.0
     assert await rested(lambda: 1, 2.0) == pytest.approx(LOOK)

@@ -1,4 +1,4 @@
-"""LZ-String compressor for drawings in tests, and streams that no compressor writes."""
+"""LZ-String compressor for test drawings, and streams that no compressor writes."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
 class Codes:
-    """Consecutive codes, each with the width that a reader expects."""
+    """Consecutive codes. Each code has the bit width that a reader expects."""
 
     def __init__(self) -> None:
         self._bits: list[int] = []
         self._width, self._room = 2, 0
 
     def add(self, code: int, unit: str = "") -> None:
-        """Add a code. Codes 0 and 1 are followed by a unit of 8 or 16 bits."""
+        """Add a code. If the code is 0 or 1, add a unit of 8 or 16 bits after it."""
         self._write(code, self._width)
         if code < 2:
             self._write(ord(unit), 8 << code)
         if self._width == 2:
             self._width, self._room = 3, 4
             return
-        for _ in range(1 + (code < 2)):  # a reader adds these dictionary entries for the code
+        for _ in range(1 + (code < 2)):  # a reader adds this number of dictionary entries for the code
             self._room -= 1
             if not self._room:
                 self._room, self._width = 1 << self._width, self._width + 1
@@ -38,7 +38,7 @@ class Codes:
 
 
 def compress(units: str) -> str:
-    """Return the output of `LZString.compressToBase64` for a text without characters above 16 bits."""
+    """Return the output of `LZString.compressToBase64`. The text has no characters above 16 bits."""
     if not units:
         return "Q==="
     codes, known, count, before, at = Codes(), dict[str, int](), 3, "", 0
@@ -61,7 +61,7 @@ def compress(units: str) -> str:
 
 
 def of_codes(first: str, codes: Iterable[int]) -> str:
-    """Return a stream that begins with a unit and continues with these codes, without an end code."""
+    """Return a stream that begins with a unit, continues with these codes, and has no end code."""
     written = Codes()
     written.add(0, first)
     for code in codes:

@@ -1,4 +1,4 @@
-"""Tests that canvases yield the texts of their cards, groups and edges (behaviour 290)."""
+"""Canvases, which yield the texts of their cards, groups and edges (behaviour 290)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def told(value: object) -> list[FilePart]:
     return list(read_canvas(json.dumps(value).encode()))
 
 
-def test_cards_groups_and_edges_are_parts_with_their_ids():
+def test_canvas_parts_are_cards_groups_and_edges_with_ids():
     assert told(CANVAS) == [
         FilePart("t1", "# Plan\nwith **force**"),
         FilePart("f1", "Notes/Plan.md#Goals"),
@@ -41,7 +41,7 @@ def test_empty_canvas_has_no_parts(data: bytes):
     assert list(read_canvas(data)) == []
 
 
-def test_values_of_another_type_are_ignored():
+def test_canvas_values_of_a_wrong_type_are_ignored():
     nodes = [
         7,
         None,
@@ -75,7 +75,7 @@ def test_invalid_canvas_is_refused_with_reason(data: bytes, why: str):
         list(read_canvas(data))
 
 
-def test_numbers_of_any_length_are_skipped():
+def test_long_numbers_in_a_canvas_are_skipped():
     huge = b"9" * 100_000
     data = b'{"nodes":[{"x":' + huge + b',"y":1e' + huge + b',"text":"here","id":"a"}]}'
     assert list(read_canvas(data)) == [FilePart("a", "here")]

@@ -1,4 +1,4 @@
-"""Tests that drawings yield the texts of their elements, plain and compressed (behaviour 290)."""
+"""Drawings, plain and compressed, which yield the texts of their elements (behaviour 290)."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def markdown(fence: str, body: str, section: str = SECTION, heading: str = "## D
     return f"{section}{heading}\n```{fence}\n{body}\n```\n%%".encode()
 
 
-def test_drawing_of_the_program_yields_texts_and_frames():
+def test_excalidraw_drawing_yields_texts_and_frames():
     assert list(read_drawing("a.excalidraw", json.dumps(SCENE).encode())) == OF_SCENE
     assert list(read_drawing("A.EXCALIDRAW", b"")) == []
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_drawing_of_the_plugin_yields_each_text_once(is_packed: bool, line_end: str):
+def test_obsidian_plugin_drawing_yields_each_text_once(is_packed: bool, line_end: str):
     scene = json.dumps(SCENE, indent=1)
     data = markdown("compressed-json", in_lines(compress(scene))) if is_packed else markdown("json", scene)
     assert list(read_drawing("a.excalidraw.md", data.replace(b"\n", line_end.encode()))) == [
@@ -90,7 +90,7 @@ def test_older_plugin_drawing_with_level_one_headings_is_read():
     assert list(read_drawing("a.excalidraw.md", data)) == [FilePart("aaaaaaaa", "first"), *OF_SCENE[1:]]
 
 
-def test_texts_come_from_the_scene_or_the_text_section():
+def test_drawing_texts_come_from_scene_or_text_section():
     assert list(read_drawing("a.excalidraw.md", markdown("json", json.dumps(SCENE), ""))) == OF_SCENE
     assert [part.place for part in read_drawing("a.excalidraw.md", SECTION.encode())] == [
         "aaaaaaaa", "bbbbbbbb", "gggggggg",
@@ -109,14 +109,14 @@ def test_texts_come_from_the_scene_or_the_text_section():
         ("json", "[" * 200_000, "nested too deeply"),
     ],
 )
-def test_texts_of_a_drawing_with_damaged_scene_precede_the_refusal(fence: str, body: str, why: str):
+def test_drawing_with_damaged_scene_yields_its_texts_before_refusal(fence: str, body: str, why: str):
     parts = read_drawing("a.excalidraw.md", markdown(fence, body))
     assert [next(parts).place for _ in range(3)] == ["aaaaaaaa", "bbbbbbbb", "gggggggg"]
     with pytest.raises(NotExtractable, match=why):
         next(parts)
 
 
-def test_data_compressed_by_another_program_is_read():
+def test_drawing_compressed_by_another_program_is_read():
     """The data comes from `compressToBase64` of lzstring 1.0 from PyPI."""
     assert decompress("BYUwNmD2A0AEoRvcVYBOBvAf2gagloHlRQA=", 100) == "hello, hello, hello äöü € 語"
     assert decompress("BYUwNmD2Q===", 100) == "hello"
@@ -126,11 +126,11 @@ def test_data_compressed_by_another_program_is_read():
 @given(
     st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=("Cs",))) | st.text("ab", max_size=2_000)
 )
-def test_compressed_text_is_restored_unchanged(text: str):
+def test_drawing_text_is_unchanged_after_compression(text: str):
     assert decompress(compress(text), len(text)) == text
 
 
-def test_bombs_stop_at_their_limit_and_cut_streams_are_refused():
+def test_compression_bombs_stop_and_truncated_streams_are_refused():
     bomb = of_codes("a", range(4, 3_000))
     with pytest.raises(TooLarge):
         decompress(bomb, 4_000_000)

@@ -1,4 +1,4 @@
-"""Tests for the file kinds and ids of attachments (behaviour 290)."""
+"""File kinds and ids of attachments (behaviour 290)."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from lithos.attachments.model.kinds import (
         ("a.zip", None),
     ],
 )
-def test_suffix_determines_the_kind_in_any_case(path: str, kind: str | None):
+def test_suffix_in_any_case_determines_the_kind(path: str, kind: str | None):
     assert kind_of(path) == kind
 
 
-def test_attachment_id_is_derived_from_any_path():
+def test_attachment_id_can_be_derived_from_any_path():
     assert attachment_id("a/b.pdf") == attachment_id("a/b.pdf") != attachment_id("b.pdf")
     for path in ("a.pdf", "Ä 語.pdf", "\udcff.pdf"):
         assert attachment_id(path).startswith("att_")
@@ -66,6 +66,6 @@ def test_only_pdf_files_may_be_very_large():
         ("", False),
     ],
 )
-def test_only_image_words_in_a_question_ask_for_images(query: str, asks: bool) -> None:
+def test_question_asks_for_images_only_if_it_names_images(query: str, asks: bool) -> None:
     """behaviour 381"""
     assert asks_for_image(query) is asks

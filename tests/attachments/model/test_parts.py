@@ -1,4 +1,4 @@
-"""Tests that text from foreign files is cleaned (behaviour 290)."""
+"""Cleaning of text from foreign files (behaviour 290)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lithos.attachments.model.parts import LONGEST_PLACE, Places, clean
         ("", ""),
     ],
 )
-def test_text_has_one_form_without_control_characters(given_text: str, cleaned: str):
+def test_cleaned_text_is_normalised_without_control_characters(given_text: str, cleaned: str):
     assert clean(given_text) == cleaned
 
 
@@ -48,11 +48,11 @@ def test_cleaned_text_can_be_stored_and_has_no_control_characters(text: str):
 
 
 def test_cleaning_long_runs_of_combining_marks_is_not_quadratic():
-    """UAX #15 sorts each run of combining marks. A run of 400,000 marks would take minutes."""
+    """UAX #15 sorts each run of combining marks. Without a limit, 400,000 marks would take minutes."""
     assert clean("a" + "\u0301\u0316" * 200_000)
 
 
-def test_places_of_a_file_have_unique_names():
+def test_places_in_a_file_have_unique_names():
     places = Places()
     names = [
         places.name(wanted, f"node {number}")

@@ -1,4 +1,4 @@
-"""Tests that plain texts of any encoding become parts by line (behaviour 290)."""
+"""Plain text files of any encoding, which become parts by line (behaviour 290)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_bytes_other_than_utf_8_are_read_as_windows_1252():
 
 
 @pytest.mark.parametrize("data", [b"\0" * 1_000, b"GIF89a\0\1", b"text\0"])
-def test_binary_data_is_refused(data: bytes):
+def test_binary_data_is_refused_as_text(data: bytes):
     with pytest.raises(NotExtractable, match="binary data"):
         read_text(data)
 
@@ -45,7 +45,7 @@ def test_utf_16_of_odd_length_is_read_to_the_end():
     assert told(b"\xff\xfea\0b\0c") == [("1", "ab\ufffd")]
 
 
-def test_parts_end_at_paragraphs_or_after_forty_lines():
+def test_text_parts_end_at_paragraphs_or_after_forty_lines():
     lines = [f"line {number}" for number in range(1, 101)]
     lines[29] = ""  # line 30
     assert [place for place, _ in told("\n".join(lines).encode())] == ["1", "31", "71"]
@@ -53,7 +53,7 @@ def test_parts_end_at_paragraphs_or_after_forty_lines():
     assert [place for place, _ in told(b"\n\n\n x\n")] == ["4"]
 
 
-def test_long_line_is_cut_and_places_show_its_continuation():
+def test_long_line_is_split_and_places_mark_the_continuation():
     words = ("word " * 1_000).encode()
     parts = told(b"short\n" + words + b"\nend")
     assert [place for place, _ in parts] == ["1", "2", "2:2001", "2:4001"]
@@ -76,7 +76,7 @@ def test_no_text_is_lost_and_every_place_is_unique(lines: list[str]):
 
 
 def test_text_is_read_only_as_far_as_requested():
-    """30 MB in one line, or in empty lines, need no list of lines."""
+    """30 MB in one line, or in empty lines, must not become a list of lines."""
     endless = read_parts("text", "a.txt", b"x" * 30_000_000)
     assert [next(endless).place for _ in range(MOST_PARTS)][-1].startswith("1:")
     assert list(read_parts("text", "a.txt", b"\n" * 1_000_000)) == []

@@ -1,4 +1,4 @@
-"""Tests that web pages yield the text that a reader sees (behaviour 290)."""
+"""Web pages, which yield the text that a reader sees (behaviour 290)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def told(data: bytes) -> str:
     return "\n".join(part.text for part in read_page(data))
 
 
-def test_page_yields_text_without_markup_scripts_styles_and_comments():
+def test_web_page_yields_visible_text_only():
     assert told(PAGE) == (
         "A & B\n\nHeading\n\nOne paragraph here…\n\na b\nc\n\nx\ny\n\nline\nbreak 1 < 2 & 3\n\n"
         "  kept  as\n  it stands here\n\ntyped"
     )
 
 
-def test_part_begins_at_a_line_of_the_source():
+def test_web_page_part_begins_at_a_source_line():
     paragraphs = "".join(f"<p>\n{'word ' * 100}{number}</p>\n" for number in range(9))
     places = [int(part.place) for part in read_page(paragraphs.encode())]
     assert places == [2, 6, 10, 14, 18][: len(places)]
@@ -67,11 +67,11 @@ def test_part_begins_at_a_line_of_the_source():
         ("", ""),
     ],
 )
-def test_broken_markup_ends_as_in_browsers(source: str, seen: str):
+def test_broken_markup_is_closed_as_in_browsers(source: str, seen: str):
     assert told(source.encode()) == seen
 
 
-def test_named_encoding_is_used_when_not_utf_8():
+def test_declared_encoding_is_used_when_page_is_not_utf_8():
     page = '<meta http-equiv="Content-Type" content="text/html; charset=shift_jis"><p>日本語'
     assert told(page.encode("shift_jis")) == "日本語"
     assert told(page.encode()) == "日本語"
@@ -100,7 +100,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_hostile_page_is_read_in_linear_time(name: str):
-    with cpu_bound(1.25):  # about ten times the usual time, far below quadratic time
+def test_hostile_web_page_is_read_in_linear_time(name: str):
+    with cpu_bound(1.25):  # this is about ten times the usual time, far below quadratic time
         for _ in read_parts("html", "a.html", BOMBS[name]):
             pass

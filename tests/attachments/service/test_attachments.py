@@ -1,4 +1,4 @@
-"""Tests for attachments: search, reading by place, and removal with their files.
+"""Attachments: search, reading by place, and removal when the file is deleted.
 
 docs/spec/attachments.md.
 """
@@ -19,7 +19,7 @@ from lithos.attachments.settings import AttachmentsConfig
 from tests.attachments.extraction.pdf_files import pdf
 from tests.servers import Lithos, serving
 
-#: Timeout of a test step in seconds, far above the expected duration.
+#: Timeout of one test step in seconds. It is far above the expected duration.
 PATIENCE = 20
 NOTE = "# Lease\n\nThe contract: ![[lease.pdf]]\n\nThe floor plan of the office:\n\n![[plan.png]]\n"
 DRAWING = {
@@ -91,7 +91,7 @@ async def test_image_is_found_by_surrounding_text(tmp_path):
         assert found["results"][0]["path"] == "plan.png"
 
 
-async def test_deleted_file_is_not_found_and_changed_file_is(tmp_path):
+async def test_deleted_file_disappears_and_changed_file_is_found(tmp_path):
     """Behaviour 290."""
     async with served(tmp_path) as (lithos, vault):
         (vault / "board.canvas").unlink()
@@ -105,7 +105,7 @@ async def test_deleted_file_is_not_found_and_changed_file_is(tmp_path):
 
 
 async def test_vault_files_are_not_changed(tmp_path):
-    """Behaviour 290: Lithos writes no side files."""
+    """Behaviour 290: Lithos writes no additional files next to the attachments."""
     vault = tmp_path / "vault"
     fill(vault)
     before = {path: path.read_bytes() for path in vault.iterdir()}
@@ -115,7 +115,7 @@ async def test_vault_files_are_not_changed(tmp_path):
     assert {path: path.read_bytes() for path in vault.iterdir()} == before
 
 
-async def test_extracted_text_survives_a_restart_without_reading_again(tmp_path):
+async def test_extracted_text_is_reused_after_a_restart(tmp_path):
     async with served(tmp_path) as (lithos, _):
         numbers = {path: file.number for path, file in lithos.server.get(Attaching).files.items()}
         assert len(numbers) == 4
@@ -126,7 +126,7 @@ async def test_extracted_text_survives_a_restart_without_reading_again(tmp_path)
         assert found["results"][0]["place"] == "7"
 
 
-async def test_broken_file_reports_the_reason_and_is_not_retried(tmp_path):
+async def test_broken_file_reports_its_reason_and_is_not_retried(tmp_path):
     """Behaviour 291."""
     vault = tmp_path / "vault"
     fill(vault)
@@ -159,8 +159,8 @@ async def test_note_rows_are_the_same_with_and_without_attachments(tmp_path):
     assert answers[0] == answers[1]
 
 
-async def test_result_pages_contain_each_row_once(tmp_path):
-    """docs/spec/attachments.md §2: places on the first page push no note off the second."""
+async def test_result_pages_contain_each_row_exactly_once(tmp_path):
+    """docs/spec/attachments.md §2: attachments on the first page must not displace notes on the second."""
     async with served(tmp_path) as (lithos, _):
         for tool in ("lithos_search", "lithos_retrieve"):
             asked = {"query": "zebra migration dish number", "limit": 5}
@@ -174,20 +174,20 @@ async def test_result_pages_contain_each_row_once(tmp_path):
             assert notes <= set(seen)
 
 
-async def test_answer_reports_that_attachments_are_disabled(tmp_path):
+async def test_answer_reports_attachments_as_disabled(tmp_path):
     async with served(tmp_path, attachments=AttachmentsConfig(enabled=False)) as (lithos, _):
         found = await lithos.call("lithos_search", query="notice period", kinds=["attachment"])
         assert found["results"] == []
         assert "attachments.enabled" in found["message"]
 
 
-async def test_unknown_kind_is_refused(tmp_path):
+async def test_unknown_attachment_kind_is_refused(tmp_path):
     async with served(tmp_path) as (lithos, _):
         refused = await lithos.call("lithos_search", query="x", kinds=["picture"])
         assert refused["code"] == "invalid_input"
 
 
-def test_git_status_stays_clean_when_attachments_are_read(tmp_path):
+def test_git_status_stays_clean_after_attachments_are_read(tmp_path):
     """Behaviour 290: the output of `git status` stays empty."""
     vault = tmp_path / "vault"
     fill(vault)

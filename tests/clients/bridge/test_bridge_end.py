@@ -1,4 +1,4 @@
-"""Tests of how a bridge ends: by a stop, an owner that refuses it, or a failed take-over."""
+"""End of a bridge: by a stop, by an owner that refuses the bridge, or by a failed takeover."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.autojump
 
 @contextmanager
 def pipes(monkeypatch: pytest.MonkeyPatch, *messages: object) -> Iterator[int]:
-    """Replace stdin by a pipe with these messages and no end.
+    """Replace stdin with a pipe that contains these messages and does not end.
 
     Yield the descriptor from which the test reads stdout.
     """
@@ -43,7 +43,7 @@ def pipes(monkeypatch: pytest.MonkeyPatch, *messages: object) -> Iterator[int]:
             os.close(descriptor)
 
 
-async def test_waiting_calls_are_answered_when_take_over_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_calls_are_answered_when_a_takeover_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise OSError("the disk is on fire")
 
@@ -58,7 +58,7 @@ async def test_waiting_calls_are_answered_when_take_over_fails(monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("status", "told"), [(401, "LITHOS_AUTH_TOKEN"), (403, "allowed_hosts")])
-async def test_bridge_ends_when_owner_refuses_its_token(
+async def test_bridge_ends_when_the_owner_refuses_its_token(
     status: int, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house, _ = owned(status=status)

@@ -1,4 +1,4 @@
-"""Tests that invalid messages are answered over every transport (behaviour 391)."""
+"""Invalid messages, which get an error answer over every transport (behaviour 391)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ MESSAGES = st.fixed_dictionaries(
 @settings(max_examples=300)
 @given(MESSAGES | st.lists(MESSAGES, max_size=2) | VALUES)
 def test_sdk_understands_every_accepted_request(message: Any) -> None:
-    """The SDK would never answer a request that it cannot read or mistakes for a notification."""
+    """The SDK would never answer a request that it cannot read or that it reads as a notification."""
     data = json.dumps(message).encode()
     if refuse_message(data) is not None or not isinstance(message, dict) or "method" not in message:
         return
@@ -114,7 +114,7 @@ def test_messages_that_the_sdk_refuses_are_refused(message: Any) -> None:
 
 
 async def test_invalid_stdio_lines_get_an_error_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """behaviour 391: this includes a line that never ends. Blank lines are ignored."""
+    """behaviour 391: covers a line that never ends. Blank lines are ignored."""
     monkeypatch.setattr(stdio, "LONGEST_LINE", 100_000)
     long = b'{"jsonrpc":"2.0","id":8,"method":"ping","params":{"a":"' + b"x" * 400_000 + b'"}}\n'
     whole = b'{"jsonrpc":"2.0","id":9,"method":"ping"}'
@@ -145,7 +145,7 @@ async def test_http_answers_invalid_messages_like_stdio() -> None:
         for name, (data, code, request_id) in REFUSED.items():
             for path in ("/mcp", "/messages/?session_id=" + "0" * 32):
                 if (name, path) == ("deep", "/mcp"):
-                    continue  # This is a plain call, which the tool itself refuses.
+                    continue  # This message is a plain call, which the tool itself refuses.
                 answer = await client.post(path, content=data, headers={"Content-Type": "application/json"})
                 assert answer.status_code == 400, (name, path)
                 told = answer.json()

@@ -1,4 +1,4 @@
-"""Tests of where clients keep their configuration on each system, and how entries are recognised."""
+"""Location of client configurations on each system, and recognition of entries for Lithos."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ TARGET = ConnectTarget(
         ("openclaw", "linux", {"OPENCLAW_CONFIG_PATH": "/f.json"}, "/f.json"),
     ],
 )
-def test_configuration_file_is_where_the_client_expects_it(
+def test_configuration_path_is_the_path_that_the_client_reads(
     client: str, system: str, environment: dict[str, str], path: str
 ) -> None:
     files = CLIENTS[client].files(Surroundings(system, environment, HOME, HERE))
     assert files["user"] == HOME / path
 
 
-def test_file_with_comments_is_chosen_when_no_other_exists(tmp_path: Path) -> None:
+def test_configuration_with_comments_is_chosen_when_no_other_file_exists(tmp_path: Path) -> None:
     files = CLIENTS["opencode"].files(Surroundings("linux", {}, HOME, tmp_path))
     assert files["project"] == tmp_path / "opencode.json"
     (tmp_path / "opencode.jsonc").touch()
@@ -74,7 +74,7 @@ def test_entry_for_this_server_is_recognised_in_every_spelling(
 
 
 @pytest.mark.parametrize("entry", [None, "x", {}, {"command": 1}, {"command": "x", "args": [1]}, {"url": 2}])
-def test_value_without_program_or_address_is_not_a_server_link(entry: object) -> None:
+def test_value_without_program_or_address_is_not_a_server_entry(entry: object) -> None:
     assert ServerLink.of(entry) is None
 
 
@@ -91,7 +91,7 @@ def test_opencode_2_entry_has_no_enabled_key() -> None:
     assert text.written('{"mcp": {"servers": {"type": "local", "command": []}}}', entry) == entry
 
 
-def test_list_names_connected_client_once_when_program_is_missing() -> None:
+def test_connected_client_is_listed_once_when_its_program_is_missing() -> None:
     rows = [
         {
             "client": client, "installed": False, "scope": "project", "path": f"/w/{client}", "state": state,

@@ -1,4 +1,4 @@
-"""Tests that an edit of a configuration text changes only the entry."""
+"""Edits of a configuration text, which change only the entry for Lithos."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_json_with_comments_is_read_but_not_edited(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", '{"a" 1}', "{'a': 1}", '{"a": "\n"}', "{} {}", '{"a": 1} x'])
-def test_invalid_json_is_refused_with_the_line(text: str) -> None:
+def test_error_for_invalid_json_names_the_line(text: str) -> None:
     with pytest.raises(InvalidText, match="line"):
         JSON.edit(text, "lithos", ENTRY)
 
@@ -84,6 +84,6 @@ def test_invalid_json_is_refused_with_the_line(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ['{"a": 1, "a": 2}', "[]", '{"mcp": []}', '{"a": "\\ud800ö"}', '{"a": 1.10}']
 )
-def test_json_is_refused_when_an_edit_would_lose_something(text: str) -> None:
+def test_json_edit_is_refused_when_it_would_lose_data(text: str) -> None:
     with pytest.raises(CannotEdit):
         JSON.edit(text, "lithos", ENTRY)

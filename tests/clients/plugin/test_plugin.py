@@ -1,4 +1,4 @@
-"""Tests of the Claude Code plugin: its files are valid, and no other file is changed (244, 245)."""
+"""Claude Code plugin: its files are valid, and no other file is changed (behaviours 244, 245)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def connect(folder: Path, *more: str) -> int:
 
 
 def commands_of(folder: Path) -> dict[str, list[str]]:
-    """Return the shell lines of the hooks by event."""
+    """Return the hooks' shell commands by event."""
     return {
         event: [hook["command"] for group in groups for hook in group["hooks"]]
         for event, groups in read(folder / "hooks" / "hooks.json")["hooks"].items()
@@ -55,7 +55,7 @@ def commands_of(folder: Path) -> dict[str, list[str]]:
 
 def check_plugin(folder: Path) -> None:
     """Check the rules of the client's plugins reference, as a validator does."""
-    assert files_of(folder).keys() == FILES  # The folder .claude-plugin contains only the manifest.
+    assert files_of(folder).keys() == FILES  # the folder .claude-plugin contains only the manifest
     manifest = read(folder / ".claude-plugin" / "plugin.json")
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", manifest["name"])
     assert manifest.keys() <= {"name", "version", "description", "author", "license", "keywords"}
@@ -93,8 +93,8 @@ def test_plugin_has_the_files_that_claude_code_loads(
     assert entry["args"][-5:] == ["--data-dir", str(tmp_path / "my data"), "serve", "--transport", "stdio"]
 
 
-def test_hooks_use_only_existing_options(tmp_path: Path) -> None:
-    """Behaviour 244: the test checks the part after the guard, in each form."""
+def test_hooks_use_only_existing_command_options(tmp_path: Path) -> None:
+    """Behaviour 244: checks the part after the guard, in each form."""
     write_plugin(tmp_path / "own", (sys.executable, "-m", "lithos"), ("--data-dir", "/my data"))
     bundle.write_plugin(tmp_path / "portable")
     for form in ("own", "portable"):
@@ -141,7 +141,7 @@ def test_hooks_are_silent_when_lithos_is_not_installed(form: str, tmp_path: Path
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_second_write_of_the_plugin_changes_nothing(
+def test_second_write_of_the_plugin_changes_no_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "plugin"
@@ -174,7 +174,7 @@ def test_folder_of_another_program_is_left_unchanged(
     assert files_of(folder) == before
 
 
-def test_file_or_link_instead_of_plugin_folder_is_refused(
+def test_plugin_folder_path_with_a_file_or_link_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("theirs")

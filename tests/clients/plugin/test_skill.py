@@ -1,4 +1,4 @@
-"""Tests that the skill names only existing things and follows the Agent Skills format (behaviour 244)."""
+"""The skill, which names only existing tools and follows the Agent Skills format (behaviour 244)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from lithos.clients.plugin.writing import SKILL, make_skill
 ROOT = Path(__file__).parents[3]
 TOOLS = {tool.name: set(tool.reader.schema["properties"]) for tool in all_tools()}
 REFERENCE = (ROOT / "docs" / "reference" / "tools.md").read_text(encoding="utf-8")
-#: Words in backticks that are neither a parameter nor a key of an answer.
+#: Words in backticks that are neither parameters nor keys of an answer.
 COMMANDS = {'lithos checkpoint --text "..."', "lithos wait --types proposal.approved"}
 
 
 def answer_keys(tool: str | None) -> set[str]:
-    """Return the keys in the reference's examples, which come from real runs."""
+    """Return the answer keys in the examples of the reference. The examples come from real calls."""
     page = REFERENCE
     if tool is not None:
         page = page.partition(f"### {tool}\n")[2].partition("\n##")[0]
@@ -32,13 +32,13 @@ def answer_keys(tool: str | None) -> set[str]:
 
 
 def blocks_of(text: str) -> Iterator[str]:
-    """Yield paragraphs and list items, with their lines joined."""
+    """Yield paragraphs and list items, each as one line."""
     for part in re.split(r"\n\n|\n(?=\* |\d+\. )", text):
         yield " ".join(part.split())
 
 
 def unknown_words(text: str) -> list[str]:
-    """Return unknown tool names, and words in backticks that no tool of their block knows."""
+    """Return unknown tool names, and words in backticks that belong to no tool in the same block."""
     codes = {each.code for each in list_errors()}
     wrong = [name for name in re.findall(r"lithos_\w+", text) if name not in TOOLS]
     for block in blocks_of(text):
@@ -63,14 +63,14 @@ def test_skill_names_only_existing_tools_and_parameters() -> None:
     assert unknown_words(text) == []
 
 
-def test_reminders_name_only_existing_tools() -> None:
+def test_hook_reminders_name_only_existing_tools() -> None:
     """Behaviour 244."""
     for event in ("PreCompact", "SessionStart", None):
         assert unknown_words(reminder_for(event)) == []
 
 
 def test_skill_follows_the_agent_skills_format() -> None:
-    """The format allows name, description and the other keys of its specification."""
+    """The format allows name, description and the other keys in its specification."""
     _, front, body = make_skill().split("---\n", 2)
     head = yaml.safe_load(front)
     assert head.keys() <= {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
@@ -84,7 +84,7 @@ def test_skill_follows_the_agent_skills_format() -> None:
 
 
 def test_skill_has_at_most_1500_tokens() -> None:
-    """The estimate assumes 3.5 bytes per token, as for English text."""
+    """The estimate assumes 3.5 bytes per token, as in English text."""
     assert len(make_skill().encode()) / 3.5 <= 1_500
 
 

@@ -1,7 +1,7 @@
-"""Failures that a server must survive, with counts of the attempts and checks of the final state.
+"""Failures that a server must survive. Each failure counts its attempts and checks the final state.
 
-`tests/e2e/test_faults.py` runs these failures, and the nightly run repeats them more often. A failure that
-the server does not survive raises `AssertionError`.
+`tests/e2e/test_faults.py` causes these failures, and the nightly run repeats them more often. A function
+raises `AssertionError` if the server does not survive its failure.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from attrs import frozen
 
 @frozen
 class Outcome:
-    """Counts of the actions on a server, and counts of the checks afterwards."""
+    """Counts of the actions on a server, and counts of the checks that followed."""
 
     tried: str
     result: str

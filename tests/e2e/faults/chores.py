@@ -1,4 +1,4 @@
-"""Agents that share tasks, race for claims and draw edges, with a record of everything acknowledged."""
+"""Agents that share tasks, compete for claims and create edges, with a record of all confirmed changes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.e2e.process import Lithos
 Key = tuple[str, ...]
 ASPECTS = ("code", "review")
 NAMESPACE = "storm"
-#: Number of the newest tasks that all agents share. Shared tasks make the agents compete.
+#: Number of newest tasks that all agents share. The agents compete for these tasks.
 SHARED = 6
 
 
 @define
 class Weight:
-    """Weight of one edge: the last acknowledged value and the last requested value."""
+    """Weight of one edge: the last confirmed value and the last requested value."""
 
     acknowledged: float | None = None
     asked: float | None = None
@@ -31,12 +31,12 @@ class Weight:
 
 @define(eq=False)
 class Chores:
-    """All acknowledged tasks, claims, findings and edges."""
+    """All confirmed tasks, claims, findings and edges."""
 
     seed: int
     crews: int = 6
     acknowledged: Counter[Key] = field(factory=Counter)
-    #: Requests without an answer when a server died. The server may have executed them.
+    #: Requests that had no answer when a server died. The server may have executed them.
     pending: Counter[Key] = field(factory=Counter)
     grants: set[tuple[str, str, str, int]] = field(factory=set)
     weights: dict[tuple[str, str], Weight] = field(factory=dict)
@@ -45,7 +45,7 @@ class Chores:
     _numbers: Counter[int] = field(factory=Counter)
 
     async def work(self, server: Lithos, crew: int, notes: Sequence[str]) -> None:
-        """Work until the server dies. New edges connect `notes`."""
+        """Work until the server dies. New edges connect the notes in `notes`."""
         random = Random(f"{self.seed} {crew} {self._numbers[crew]}")
         try:
             async with WireClient.open(server.address) as client:
@@ -100,7 +100,10 @@ class Chores:
         return answer
 
     async def _draw(self, client: WireClient, agent: str, random: Random, notes: Sequence[str]) -> None:
-        """Draw an edge. Each agent owns the edges from its own notes, so that the last weight is known."""
+        """Create an edge.
+
+        Each agent changes only the edges from its own notes, so the last weight is known.
+        """
         own = [note for number, note in enumerate(notes) if f"crew{number % self.crews}" == agent]
         if not own:
             return
@@ -115,7 +118,7 @@ class Chores:
         weight.acknowledged = weight.asked
 
     async def verify(self, client: WireClient, events: Sequence[Told]) -> None:
-        """Compare journal and tools with the record, which then adopts the server's state."""
+        """Compare journal and tools with the record. Then replace the record with the server's state."""
         told = Counter(key for event in events if (key := key_of(event)) is not None)
         for key in told.keys() | self.acknowledged.keys() | self.pending.keys():
             least, most = self.acknowledged[key], self.acknowledged[key] + self.pending[key]

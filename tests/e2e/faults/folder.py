@@ -1,4 +1,4 @@
-"""External changes to a folder of notes, as made by volumes, sync programs and people."""
+"""External changes to a notes folder, as volumes, sync programs and people make them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.e2e.faults.scene import Scene, note_id, note_text, scene
 from tests.e2e.process import running_lithos
 
 NOTES = 60
-#: Seconds between pieces, longer than the debounce, so that each piece is a separate batch.
+#: Pause between pieces in seconds. It is longer than the debounce time, so each piece is a separate batch.
 PIECE_PAUSE = 0.7
-#: Seconds between two renames, so that the storm lasts for several batches.
+#: Pause between two renames in seconds. With this pause, the storm takes several batches.
 STORM_PAUSE = 0.002
 
 
 async def volume_vanishes(folder: Path) -> Outcome:
-    """Remove `knowledge/` and restore it: as it was, after an empty mount point, and as a copy."""
+    """Remove `knowledge/` and restore it: unchanged, after an empty mount point, and as a copy."""
     times = 0
     async with scene(folder, NOTES) as it:
         away = it.data / "away"
@@ -61,7 +61,7 @@ async def _expect_unreadable(it: Scene) -> None:
 
 
 async def file_in_pieces(folder: Path) -> Outcome:
-    """Write long files piece by piece, more slowly than the watcher waits."""
+    """Write long files piece by piece, at intervals that are longer than the watcher's wait."""
     files, pieces = 3, 6
     async with scene(folder, 5) as it:
         for piece in range(pieces):
@@ -78,8 +78,8 @@ async def file_in_pieces(folder: Path) -> Outcome:
         assert told["note.created"] == files
         assert told["note.deleted"] == 0
         assert (await it.client.call("lithos_read", path="slow-1.md"))["content"].count("filler") == 400
-        # The files above have their id in the first piece. This file is cut inside its frontmatter, before
-        # the id.
+        # The files above contain their id in the first piece. This file is cut in its frontmatter, before the
+        # id.
         cut = it.folder / "cut.md"
         text = note_text(200, "cutword")
         cut.write_text(text[:20])
@@ -165,7 +165,7 @@ def _exchange(it: Scene, one: str, other: str) -> None:
 
 
 async def strange_names(folder: Path) -> Outcome:
-    """Create names that are not UTF-8, names that differ only in case, and circular links."""
+    """Create names that are not UTF-8, names that differ only in letter case, and circular links."""
     async with scene(folder, 10) as it:
         root = os.fsencode(it.folder)
         broken = [root + b"/caf\xe9.md", root + b"/\xff\xfe/inner.md", root + b"/ok\xc3.md"]

@@ -1,4 +1,4 @@
-"""Storage that fails on request below Lithos: for note files and for SQLite files."""
+"""Storage below Lithos that fails on request, for note files and for SQLite files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 @contextmanager
 def failing_fsync(code: int) -> Iterator[None]:
-    """Make the fsync of note files fail, but not the fsync of their folders."""
+    """Let the fsync of note files fail. The fsync of their folders still works."""
     real = os.fsync
 
     def fsync(descriptor: int) -> None:
@@ -44,7 +44,7 @@ class _File(apsw.VFSFile):
 
 
 class FaultyDisk(apsw.VFS):
-    """SQLite's file layer (VFS), which can refuse writes to the files of one database."""
+    """SQLite file layer (VFS) that can refuse writes to the files of one database."""
 
     def __init__(self) -> None:
         self.base = apsw.vfs_names()[0]
@@ -64,7 +64,7 @@ class FaultyDisk(apsw.VFS):
 
     @contextmanager
     def refusing(self, database: str, error: type[apsw.Error]) -> Iterator[None]:
-        """Refuse writes to the database with this name and to its write-ahead log."""
+        """Refuse writes to this database and to its write-ahead log."""
         self._database, self._error = database, error
         try:
             yield
@@ -74,7 +74,7 @@ class FaultyDisk(apsw.VFS):
 
 @contextmanager
 def faulty_disk() -> Iterator[FaultyDisk]:
-    """Put all databases that are opened inside the block on a failing disk."""
+    """Put all databases that are opened during the block on a disk that can fail."""
     disk = FaultyDisk()
     try:
         yield disk

@@ -1,4 +1,4 @@
-"""The journal of a data directory, with checks that its history is consistent."""
+"""Journal of a data directory, with checks that its history is consistent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Told:
 
 
 def read_journal(data: Path) -> list[Told]:
-    """Return all events in stored order. Raise unless their numbers ascend."""
+    """Return all events in stored order. Raise unless the event numbers ascend."""
     with sqlite3.connect(f"file:{data}/.lithos/coordination.db?mode=ro", uri=True) as database:
         rows = database.execute("SELECT seq, type, payload, origin FROM events ORDER BY rowid").fetchall()
     database.close()
@@ -34,9 +34,9 @@ def read_journal(data: Path) -> list[Told]:
 
 
 def replay_notes(events: Iterable[Told], present: Mapping[str, str]) -> dict[str, str]:
-    """Replay all note events and return the final path of every note by id. Raise for a contradiction.
+    """Replay all note events and return the final path of every note by id. Raise if events contradict.
 
-    A note is created once, changes only while it exists, and no event occurs twice.
+    A note is created once and changes only while it exists. No event occurs twice.
     """
     paths = dict(present)
     last: dict[str, tuple[str, str]] = {}
@@ -63,9 +63,9 @@ def replay_notes(events: Iterable[Told], present: Mapping[str, str]) -> dict[str
 
 
 def replay_claims(events: Iterable[Told]) -> dict[tuple[str, str], tuple[str, int]]:
-    """Return (agent, fence) of every claim that is still held, by (task, aspect).
+    """Return the active claims: agent and fence by task and aspect.
 
-    Raise if two agents hold one aspect at once, or if a fence is not higher than all earlier ones.
+    Raise if two agents have one aspect at the same time, or if a fence is not higher than all earlier fences.
     """
     held: dict[tuple[str, str], tuple[str, int]] = {}
     highest = 0
@@ -85,7 +85,7 @@ def replay_claims(events: Iterable[Told]) -> dict[tuple[str, str], tuple[str, in
 
 
 def count_notes(events: Iterable[Told]) -> Counter[tuple[str, str]]:
-    """Return how often each kind of change was reported for each path."""
+    """Return the number of reports for each kind of change and path."""
     return Counter(
         (event.type, str(event.payload.get("path") or event.payload["dest_path"]))
         for event in events

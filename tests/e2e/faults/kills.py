@@ -1,4 +1,4 @@
-"""Repeated kill -9 on one data directory at random points of a mixed load."""
+"""Repeated kill -9 on one data directory at random moments of a mixed load."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from tests.e2e.process import Lithos, kill_while_starting, running_lithos, start
 from tests.e2e.storm import Storm
 from tests.e2e.vault import NOTES, make_vault, snapshot
 
-#: Seconds between the last acknowledgement of a round and the kill.
+#: Seconds between the last confirmation of a round and the kill.
 LAG = 0.05
 
 
 @define(eq=False)
 class MixedLoad:
-    """A mixed load: note writers, crews with tasks and edges, and a program that edits files directly."""
+    """Mixed load: note writers, groups of agents with tasks and edges, and a program that edits files."""
 
     data: Path
     seed: int
     storm: Storm = field(init=False)
     chores: Chores = field(init=False)
     outsider: Outsider = field(init=False)
-    #: Ids of the notes that existed before the first start.
+    #: Ids of the notes that existed before the first server start.
     first: dict[str, str] = field(factory=dict)
     in_flight: int = 0
 
@@ -44,7 +44,7 @@ class MixedLoad:
         self.outsider = Outsider(self.data / "knowledge", self.seed)
 
     async def rage(self, server: Lithos, acknowledgements: int, lag: float) -> None:
-        """Load the server and kill it soon after a number of acknowledged writes."""
+        """Load the server, and kill it soon after a number of confirmed writes."""
         notes = [promise.id for promise in self.storm.present if promise.id][-60:]
         self.storm.lag = lag
         async with trio.open_nursery() as nursery:
@@ -56,7 +56,7 @@ class MixedLoad:
         self.in_flight += self.chores.pending.total()
 
     async def verify(self, server: Lithos) -> None:
-        """Compare tools, indexes, journal and disk with all acknowledged changes."""
+        """Compare tools, indexes, journal and disk with all confirmed changes."""
         for promise in self.storm.promises:
             promise.settle(self.outsider.folder)
         async with WireClient.open(server.address) as client:
@@ -68,7 +68,7 @@ class MixedLoad:
             self._verify_notes(listed, set(outside.values()))
             stats = await client.settled_stats()
             assert stats["documents"] == stats["tantivy_doc_count"] == len(listed)
-            # Semantic search waits until every note is embedded. After that no temporary file may remain.
+            # Semantic search waits until every note is embedded. From then on, no temporary file may exist.
             await client.call("lithos_search", query="token", mode="semantic")
             events = read_journal(self.data)
             self.first = self.first or {
@@ -76,7 +76,7 @@ class MixedLoad:
             }
             assert replay_notes(events, self.first) == listed
             await self.chores.verify(client, events)
-        # Temporary files from the last second are ignored because their replacement may still be running.
+        # Temporary files of the last second are ignored, because a running replacement may still need them.
         left = {file.name for file in self.outsider.folder.rglob(".lithos*") if file.suffix != ".swap"}
         left -= {PROBE_NAME}
         assert not left, f"temporary files were left behind: {left}"
@@ -91,7 +91,7 @@ class MixedLoad:
         assert len(listed) == len(present) + len(outside) + NOTES
 
     def verify_told(self, events: Sequence[Told]) -> None:
-        """Raise unless every change through a tool has exactly one event."""
+        """Raise unless every change by a tool has exactly one event."""
         expected = Counter[tuple[str, str]]()
         for promise in self.storm.promises:
             expected["note.created", promise.path] = min(promise.version, 1)
@@ -101,7 +101,7 @@ class MixedLoad:
         assert {key: number for key, number in told.items() if key[1].startswith("storm/")} == +expected
 
     async def compare_with_fresh(self, server: Lithos) -> Picture:
-        """Compare the indexes with new ones. Current texts must be found once, and former texts never."""
+        """Compare the indexes with new indexes. Each current text must be found once, and no former text."""
         current = {promise.token(promise.version): promise for promise in self.storm.present}
         former = [
             promise.token(version)
@@ -121,7 +121,10 @@ class MixedLoad:
 async def kill_again_and_again(
     folder: Path, kills: int, *, seed: int = 193, told: Callable[[int], None] = lambda _: None
 ) -> Outcome:
-    """Run the load and kill the server repeatedly. Every fifth time, kill it during the recovery too."""
+    """Apply the load and kill the server repeatedly.
+
+    Every fifth time, also kill the server during recovery.
+    """
     data = folder / "data"
     vault = make_vault(data)
     before = snapshot(vault)

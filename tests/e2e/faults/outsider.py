@@ -1,4 +1,4 @@
-"""A program that edits note files directly and remembers their content."""
+"""A program that edits note files directly and records their content."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.e2e.clients import WireClient
 from tests.e2e.process import Lithos
 
 FOLDER = "outside"
-#: Seconds between two edits, shorter than the debounce of the watcher.
+#: Seconds between two edits. This is shorter than the watcher's debounce time.
 PAUSE = 0.01
 
 
 @define
 class Sheet:
-    """One file: its number, the number of writes, and whether it contains an id."""
+    """One file: its number, its number of writes, and whether it contains an id."""
 
     number: int
     version: int
@@ -46,7 +46,7 @@ class Sheet:
 class Outsider:
     """A program that edits files below one folder.
 
-    `sheets` has the existing files by path in `knowledge/`.
+    `sheets` contains the existing files, by path in `knowledge/`.
     """
 
     folder: Path
@@ -55,7 +55,7 @@ class Outsider:
     edits: Counter[str] = field(factory=Counter)
 
     async def edit(self, server: Lithos) -> None:
-        """Edit until the server is gone, and for a short time afterwards."""
+        """Edit files until the server has ended, and for a short time afterwards."""
         random = Random(f"{self.seed} {self.edits.total()}")
         while server.process.poll() is None:
             self.edit_once(random)
@@ -94,7 +94,7 @@ class Outsider:
             staged.write_text(sheet.text())
             staged.replace(target)
         else:
-            with target.open("w") as file:  # written in two pieces, as some programs do
+            with target.open("w") as file:  # some programs also write a file in two pieces
                 text = sheet.text()
                 file.write(text[: len(text) // 2])
                 file.flush()
@@ -102,7 +102,7 @@ class Outsider:
         self.sheets[path] = sheet
 
     async def settled(self, client: WireClient, within: float = 30.0) -> dict[str, str]:
-        """Wait until the server lists exactly the existing files. Return their ids by path."""
+        """Wait until the server lists exactly the existing files. Return the note ids by path."""
         with trio.move_on_after(within):
             while True:
                 items = (await client.call("lithos_list", path_prefix=f"{FOLDER}/", limit=100_000))["items"]

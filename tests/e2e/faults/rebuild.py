@@ -1,4 +1,4 @@
-"""Compare indexes that survived failures with indexes rebuilt from the same files."""
+"""Comparison of indexes that survived failures with indexes that are rebuilt from the same files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ASKERS = 8
 
 @frozen
 class Picture:
-    """A snapshot of everything that searches, lists and the graph return."""
+    """A snapshot of all answers of search, lists and graph."""
 
     counts: dict[str, Any]
     notes: dict[str, tuple[Any, ...]]
@@ -40,7 +40,7 @@ class Picture:
 
 
 async def take_picture(server: Lithos, tokens: Iterable[str]) -> Picture:
-    """Query everything on the server, with `tokens` for full-text search."""
+    """Query everything on the server. `tokens` are the words for full-text search."""
     links: dict[str, tuple[list[str], list[str]]] = {}
     found: dict[str, list[str]] = {}
     async with WireClient.open(server.address) as client:
@@ -70,16 +70,16 @@ async def take_picture(server: Lithos, tokens: Iterable[str]) -> Picture:
 
 
 def _copy_database(source: Path, target: Path) -> None:
-    """Copy a database consistently, even during writes."""
+    """Copy a database consistently, even while it is written."""
     target.parent.mkdir(parents=True)
     with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(target)) as copied:
         live.backup(copied)
 
 
 async def compare_with_fresh(server: Lithos, data: Path, tokens: Iterable[str], copy: Path) -> Picture:
-    """Serve a copy without rebuildable data and compare the answers. Nothing may change meanwhile.
+    """Serve a copy without rebuildable data and compare the answers. No data may change meanwhile.
 
-    `coordination.db` is copied, because it stores versions of external edits and ids of files without an id.
+    `coordination.db` is copied. It contains versions of external edits, and ids of files without an id.
     """
     words = list(tokens)
     lived = await take_picture(server, words)

@@ -1,4 +1,4 @@
-"""A served folder of notes for file failure tests, with its requests and its expected state."""
+"""Notes folder that a server serves, for file failure tests, with its requests and its expected state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.e2e.clients import WireClient
 from tests.e2e.faults.journal import Told, read_journal, replay_notes
 from tests.e2e.process import Lithos, running_lithos
 
-#: Maximum seconds for the server to notice a change, generous for a busy machine.
+#: Maximum seconds until the server notices a change. The value is generous for a busy machine.
 PATIENCE = 60.0
 
 
@@ -32,7 +32,7 @@ def note_text(number: int, word: str) -> str:
 
 @define(eq=False)
 class Scene:
-    """The server, and the search word of each note by its path relative to `knowledge/`."""
+    """A server, and the search word of each note by path relative to `knowledge/`."""
 
     data: Path
     server: Lithos
@@ -51,7 +51,7 @@ class Scene:
 
     @property
     def events(self) -> list[Told]:
-        """Return the events since the scene began."""
+        """Return the events that occurred since the scene began."""
         return read_journal(self.data)[self.begun :]
 
     @property
@@ -69,7 +69,7 @@ class Scene:
         return said
 
     async def until_healthy(self, component: str, **expected: object) -> None:
-        """Wait until a component of `/health` has all these values."""
+        """Wait until a component of `/health` has all the given values."""
         with trio.move_on_after(PATIENCE):
             while not (said := await self.health(component)).items() >= expected.items():
                 await trio.sleep(0.05)
@@ -77,7 +77,7 @@ class Scene:
         raise AssertionError(f"{component}: {said}, expected {expected}")
 
     async def found(self, word: str) -> list[str]:
-        """Return the paths that a search for the word finds."""
+        """Return the paths of notes that a search for the word finds."""
         answer = await self.client.call("lithos_search", query=word, mode="fulltext")
         assert "degraded" not in answer, answer
         return [row["path"] for row in answer["results"]]
@@ -88,7 +88,7 @@ class Scene:
         return {item["id"]: item["path"] for item in items}
 
     async def until_true(self) -> float:
-        """Wait until lists and searches match the folder. Return the elapsed seconds."""
+        """Wait until lists and searches match the folder. Return the number of seconds."""
         began = time.perf_counter()
         with trio.move_on_after(PATIENCE):
             while (wrong := await self._first_wrong()) is not None:
@@ -115,7 +115,7 @@ class Scene:
         assert (await trio.to_thread.run_sync(self.server.health))[0] == 200
 
     async def _until_told(self) -> None:
-        """Wait for the events. Lists can show an external edit before its event is in the journal."""
+        """Wait for the events. Lists may show an external edit before the journal contains its event."""
         with trio.move_on_after(PATIENCE):
             while (told := replay_notes(self.events, self.first)) != (listed := await self.listed()):
                 await trio.sleep(0.05)
@@ -123,7 +123,10 @@ class Scene:
         raise AssertionError(f"told, but not so: {told.items() ^ listed.items()}")
 
     async def is_quick(self, word: str) -> float:
-        """Return the seconds until another external edit is found, which shows that the watcher works."""
+        """Make another external edit.
+
+        Return the seconds until it is found, as proof that the watcher works.
+        """
         self.put(900_000, f"{word}.md", word)
         began = time.perf_counter()
         with trio.fail_after(PATIENCE):
@@ -134,7 +137,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(folder: Path, notes: int, **environment: str) -> AsyncIterator[Scene]:
-    """Run a server with change notifications on `notes` notes. It must stop cleanly."""
+    """Run a server on `notes` notes with change notifications. The server must stop without an error."""
     data = folder / "data"
     words = {f"part-{number % 5}/note-{number}.md": f"scene{number}x" for number in range(notes)}
     for number, (path, word) in enumerate(words.items()):

@@ -1,4 +1,4 @@
-"""Storage that refuses writes: calls report it, and the server recovers when storage works again."""
+"""Storage that refuses writes. Calls report the failure, and the server recovers when storage works again."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from tests.e2e.faults.journal import count_notes, read_journal
 from tests.e2e.process import Lithos as Process
 from tests.e2e.process import running_lithos
 
-#: Maximum file size in bytes for the limited process. One byte is too small for any write.
+#: Maximum file size in bytes for the limited process. One byte is too small for every write.
 SMALL = 1
 PATIENCE = 60.0
 
 
 def _expect_words(answer: dict[str, Any], code: int) -> None:
     assert (answer["status"], answer["code"]) == ("error", "internal_error"), answer
-    # SQLite reports this error with only one message.
+    # SQLite reports this error with only one message
     assert os.strerror(code) in answer["message"] or "history.db does not answer" in answer["message"], answer
     assert len(answer["message"].split(". ")) > 1, f"what to do next is missing: {answer}"
 
 
 async def limits_are_reached(folder: Path) -> Outcome:
-    """Let a running server write no byte and later open no file, and then remove both limits."""
+    """Let a running server write no byte, and later open no file. Then remove both limits."""
     data = folder / "data"
     with running_lithos(data) as server:
         async with WireClient.open(server.address) as client:
             kept = [(await _write(client, number))["path"] for number in range(20)]
-            # Indexes process notes in batches. Wait until they contain the notes searched for below.
+            # Indexes process notes in batches. Wait until they contain the notes that the test searches for
+            # below.
             assert (await client.call("lithos_search", query="limit19x", mode="fulltext"))["results"]
             refused = await _without_writing(server, client)
             await _until_healthy(server)
@@ -82,7 +83,7 @@ async def _without_writing(server: Process, client: WireClient) -> int:
 
 async def _without_descriptors(server: Process, client: WireClient) -> int:
     soft, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
-    # Only the standard streams are below the limit, so the server cannot open another file.
+    # The limit permits only the standard streams, so the server cannot open another file.
     resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (3, hard))
     try:
         for number in range(60, 70):

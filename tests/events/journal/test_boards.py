@@ -1,4 +1,4 @@
-"""Tests of boards: handlers of other packages that run in the coordinator's transaction."""
+"""Boards, which are handlers of other packages in the coordinator's transaction."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ pytestmark = pytest.mark.autojump
 
 @frozen(kw_only=True)
 class Ring(BoardCommand[str]):
-    """A command to ring the bell."""
+    """A command that rings the bell."""
 
 
 class Bell(Board):
-    """A board that rings on command and by the clock, and reports each ring with a follow-up event."""
+    """A board that rings on command and by the clock. It reports each ring with a follow-up event."""
 
     def __init__(self) -> None:
         self.handlers = {Ring: self._ring}
@@ -90,7 +90,7 @@ async def test_board_discards_its_state_when_the_commit_fails(store: Coordinatio
     assert store.events_after(0) == []
 
 
-def test_boards_are_due_when_the_first_board_is_due() -> None:
+def test_due_time_of_all_boards_is_the_earliest_due_time() -> None:
     early, late, never = Bell(), Bell(), Bell()
     early.due, late.due = START, START + timedelta(hours=1)
     assert Boards([never]).next_due(START) is None

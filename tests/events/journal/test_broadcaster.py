@@ -1,4 +1,4 @@
-"""Tests of the broadcaster: a ring of recent events, and one bounded queue per listener."""
+"""Broadcaster: a ring buffer of recent events, and one queue of limited length per listener."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def make_events(first: int, last: int) -> list[Event]:
 
 
 async def drain(subscription) -> list[int]:
-    """Return the sequence numbers received until the subscription ends."""
+    """Return the sequence numbers that are received until the subscription ends."""
     with trio.fail_after(60):
         return [event.seq async for event in subscription.events]
 
@@ -32,7 +32,7 @@ async def test_listener_gets_every_new_event_in_order():
     assert not subscription.overflowed
 
 
-def test_ring_keeps_only_the_newest_events():
+def test_ring_buffer_keeps_only_the_newest_events():
     """behaviour 129"""
     broadcaster = Broadcaster(ring=3, queue=1)
     broadcaster.publish(make_events(1, 2))
@@ -41,9 +41,9 @@ def test_ring_keeps_only_the_newest_events():
 
 
 def test_event_size_is_the_same_with_full_and_empty_ring(monkeypatch):
-    """Each event is sized once.
+    """The size of each event is determined once.
 
-    Sizing events more than once would make the cost of a call depend on earlier writes.
+    If it was determined again, the cost of a call would depend on earlier writes.
     """
     sized = []
     monkeypatch.setattr(module, "event_size", lambda event: sized.append(event.seq) or event_size(event))
@@ -53,7 +53,7 @@ def test_event_size_is_the_same_with_full_and_empty_ring(monkeypatch):
     assert sized == [*range(1, 9)]
 
 
-def test_ring_is_limited_by_bytes_for_events_of_any_size(monkeypatch):
+def test_ring_buffer_is_limited_in_bytes_for_all_event_sizes(monkeypatch):
     """behaviour 129"""
     monkeypatch.setattr(module, "RING_BYTES", 1_000)
     broadcaster = Broadcaster(ring=4, queue=1)
@@ -68,7 +68,7 @@ def test_ring_is_limited_by_bytes_for_events_of_any_size(monkeypatch):
 
 
 async def test_only_the_slow_listener_is_cut_off_and_counted():
-    """behaviours 128, 129: events that were queued before can still be read."""
+    """behaviours 128, 129: events that were already queued can still be read."""
     broadcaster = Broadcaster(ring=10, queue=2)
     with subscribed(broadcaster) as slow, subscribed(broadcaster) as quick:
         broadcaster.publish(make_events(1, 2))
@@ -91,7 +91,7 @@ async def test_batch_larger_than_the_queue_cuts_a_listener_off_once():
     assert broadcaster.drops == 1
 
 
-async def test_leaving_subscriber_frees_its_place_even_after_an_error():
+async def test_subscriber_that_leaves_frees_its_slot_even_after_an_error():
     broadcaster = Broadcaster(ring=1, queue=1)
     with pytest.raises(KeyError), subscribed(broadcaster):
         raise KeyError
@@ -120,7 +120,7 @@ async def test_close_ends_current_and_future_listeners():
     assert broadcaster.drops == 0
 
 
-async def test_waiting_listener_is_woken_by_event_and_by_close():
+async def test_waiting_listener_is_woken_by_events_and_by_close():
     broadcaster, got = Broadcaster(ring=1, queue=5), []
 
     async def listen(subscription) -> None:

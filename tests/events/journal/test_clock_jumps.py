@@ -1,4 +1,4 @@
-"""Tests of jumps of the wall clock during a server's run or between two runs."""
+"""Jumps of the system clock while a server runs, or between two server runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.fakes import START
 from tests.servers import Clock, Lithos, refusal, serving
 
 FAR = {"days": 60 * 365}
-#: Tables with rows that are deleted by age.
+#: Tables whose rows are deleted by age.
 TABLES = {
     "history.db": ("versions",),
     "coordination.db": ("access_log", "claims", "cursors", "agents"),
@@ -67,7 +67,7 @@ def test_running_claim_never_ends_later_than_the_longest_claim() -> None:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_claim_ends_in_time_after_a_clock_jump_back(tmp_path: Path, restarts: bool) -> None:
+async def test_claim_ends_in_time_after_a_clock_setback(tmp_path: Path, restarts: bool) -> None:
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         right = clock.now
@@ -137,11 +137,12 @@ async def prune_all(lithos: Lithos) -> None:
 
 
 async def kept(lithos: Lithos) -> dict[str, int]:
-    """Return the number of rows that are deleted by age, by table."""
+    """Return the number of rows that are deleted by age, for each table."""
     await lithos.server.get(Coordinator).mailbox.ask(Flush())
     counts = {"displaced": len(displaced_in(lithos.data).list())}
     for file, tables in TABLES.items():
-        # Read-only: if one process has two copies of SQLite, the first one that closes removes the WAL.
+        # The connection is read-only. If one process has two copies of SQLite, the first copy that closes
+        # removes the WAL.
         place = f"file:{lithos.data / '.lithos' / file}?mode=ro"
         with closing(sqlite3.connect(place, uri=True)) as connection:
             for table in tables:
@@ -215,8 +216,8 @@ async def test_old_rows_are_deleted_some_time_after_a_long_absence() -> None:
 
 
 @pytest.mark.autojump
-async def test_clock_that_was_behind_is_accepted_once_corrected() -> None:
-    """A machine without a battery starts in 1970 and stays there until a time server answers."""
+async def test_clock_that_was_behind_is_accepted_when_it_is_corrected() -> None:
+    """A machine without a battery starts in 1970. Its clock stays there until a time server answers."""
     clock = Clock()
     right = clock.now
     clock.now = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
@@ -233,7 +234,7 @@ PAST = ("1970-01-01T00:00:00+00:00", "2016-01-01T00:00:00+00:00")
 @pytest.mark.needs("proposals")
 @pytest.mark.parametrize("past", PAST)
 async def test_rows_with_past_times_survive_a_clock_correction(tmp_path: Path, past: str) -> None:
-    """Behaviour 414: versions, displaced bytes and proposals, of old and new notes."""
+    """Behaviour 414: covers versions, displaced bytes and proposals, of old and new notes."""
     clock = Clock()
     right = clock.now
     async with serving(tmp_path, clock=clock) as lithos:
@@ -256,7 +257,7 @@ async def test_rows_with_past_times_survive_a_clock_correction(tmp_path: Path, p
         await check_kept(lithos, before, proposal)
     async with serving(tmp_path, clock=clock) as lithos:
         await check_kept(lithos, before, proposal)
-        clock.advance(days=400)  # Now the rows are old by the system clock.
+        clock.advance(days=400)  # The rows are now old according to the system clock.
         assert lithos.server.find(HistoryUpkeep) is not None
         lithos.server.find(HistoryUpkeep)._clock = clock
         await prune_all(lithos)
@@ -279,8 +280,8 @@ async def check_kept(lithos: Lithos, before: dict[str, int], proposal: str) -> N
     assert [each["id"] for each in waiting["proposals"]] == [proposal]
 
 
-def test_bytes_displaced_by_a_crash_count_as_recent(tmp_path: Path) -> None:
-    """Behaviour 414: the server starts after a power failure on a machine whose clock starts in 1970."""
+def test_bytes_that_a_crash_displaced_count_as_recent(tmp_path: Path) -> None:
+    """Behaviour 414: the server starts after a power failure. The clock of the machine starts in 1970."""
     assert _last_written(tmp_path).timestamp() == 0
     for name, time in (("history.db", 2_000), ("stats.db-wal", 3_000), ("lock", 4_000)):
         (tmp_path / name).touch()

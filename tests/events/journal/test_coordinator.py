@@ -1,4 +1,4 @@
-"""Tests of the coordinator: one order of events, group commit, and a database that refuses to write."""
+"""Coordinator: one order of events, group commits, and a database that refuses writes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.autojump
 
 
 class Desk(CoordinatorDesk):
-    """A coordinator whose journal can be read and whose messages can be sent in one batch."""
+    """A coordinator whose journal a test can read. A test can also send messages in one batch."""
 
     async def together(self, *messages) -> list[object]:
-        """Return the replies and refusals of messages sent in one batch."""
+        """Return the replies and refusals for messages that are sent in one batch."""
         return await ask_together(self.mailbox.ask, self.gate, Flush(), *messages)
 
     def journal(self) -> list[str]:
@@ -56,8 +56,8 @@ def row(n: int, operation: str = READ) -> AuditRow:
 # -- order of events and group commit ---------------------------------------------------------------
 
 
-async def test_seq_strictly_increases_over_all_kinds_of_events(desk):
-    """behaviour 186: listeners see events in the order of the journal."""
+async def test_sequence_number_increases_over_all_kinds_of_events(desk):
+    """behaviour 186: listeners get events in journal order."""
     async with desk.served():
         with subscribed(desk.broadcaster) as subscription:
             replies = [
@@ -83,7 +83,7 @@ async def test_waiting_commands_are_committed_in_one_transaction(desk):
 
 
 async def test_event_is_journalled_before_any_listener_gets_it(desk):
-    """behaviour 187: the caller gets its reply only afterwards, too."""
+    """behaviour 187: the caller also gets its reply only after the journal entry."""
     desk.gate.shut()
     async with desk.served() as nursery:
         with subscribed(desk.broadcaster) as subscription:
@@ -106,7 +106,7 @@ async def test_old_events_are_pruned_regularly(tmp_path, monkeypatch):
     desk.store.close()
 
 
-async def test_frequently_restarted_servers_prune_too(tmp_path):
+async def test_old_events_are_pruned_even_with_frequent_restarts(tmp_path):
     desk = Desk(tmp_path / "c.db", journal_size=5)
     for n in range(10):
         async with desk.served():
@@ -127,14 +127,14 @@ async def test_two_registrations_in_one_batch_create_one_agent(desk):
     assert replies == [True, False]
 
 
-async def test_clock_jump_back_does_not_move_last_seen_back(desk):
+async def test_clock_setback_does_not_move_last_seen_back(desk):
     desk.coordinator.touch("a")
     desk.clock.advance(-3600)
     desk.coordinator.touch("a")
     assert desk.coordinator.agents["a"].last_seen_at == START
 
 
-async def test_action_during_the_registration_updates_last_seen(desk):
+async def test_action_during_a_registration_updates_last_seen(desk):
     desk.gate.shut()
     async with desk.served() as nursery:
         nursery.start_soon(desk.mailbox.ask, make_registration("a", name="Ann"))
@@ -181,7 +181,7 @@ async def test_idle_coordinator_commits_nothing(desk):
     assert desk.switch.commits == 0
 
 
-async def test_extra_rows_are_flushed_when_the_mailbox_ends(desk):
+async def test_remaining_rows_are_stored_when_the_mailbox_ends(desk):
     async with desk.served():
         desk.coordinator.record_access([row(1)])
         desk.coordinator.touch("late")
@@ -189,7 +189,7 @@ async def test_extra_rows_are_flushed_when_the_mailbox_ends(desk):
     assert [agent.id for agent in desk.store.agents()] == ["late"]
 
 
-async def test_accesses_and_touches_survive_a_failing_commit_in_order(desk):
+async def test_accesses_and_touches_survive_a_failed_commit_in_order(desk):
     async with desk.served():
         desk.failing = True
         desk.coordinator.record_access([row(1)])
@@ -217,7 +217,7 @@ async def test_accesses_during_a_commit_are_stored_exactly_once(desk):
     assert audited(desk) == ["doc1", "doc2"]
 
 
-async def test_full_backlog_keeps_the_newest_accesses(desk, monkeypatch):
+async def test_full_backlog_keeps_only_the_newest_accesses(desk, monkeypatch):
     monkeypatch.setattr(module, "AUDIT_BACKLOG", 3)
     desk.store.close()
     desk.open()
@@ -233,8 +233,8 @@ async def test_full_backlog_keeps_the_newest_accesses(desk, monkeypatch):
 # -- refused writes --------------------------------------------------------------------------------
 
 
-async def test_failing_journal_fails_no_operation_and_keeps_the_order(desk):
-    """behaviour 128: the events are retried in order and journalled once."""
+async def test_failed_journal_write_fails_no_operation_and_keeps_order(desk):
+    """behaviour 128: the events are written again in order, and each event only once."""
     async with desk.served():
         with subscribed(desk.broadcaster) as subscription:
             before = await desk.mailbox.ask(make_append(0))
@@ -253,7 +253,7 @@ async def test_failing_journal_fails_no_operation_and_keeps_the_order(desk):
     assert [event.draft.payload["n"] async for event in subscription.events] == [0, 1, 2, 3, 4]
 
 
-async def test_unwritten_events_are_retried_without_messages(desk):
+async def test_unwritten_events_are_retried_without_new_messages(desk):
     """behaviour 128"""
     async with desk.served():
         desk.failing = True
@@ -272,7 +272,7 @@ async def test_unwritten_events_are_retried_when_the_mailbox_ends(desk):
     assert desk.journal() == ["1"]
 
 
-async def test_refused_registration_changes_nothing_when_it_cannot_be_stored(desk):
+async def test_registration_that_cannot_be_stored_changes_nothing(desk):
     async with desk.served():
         await desk.mailbox.ask(make_registration("known", name="before"))
         desk.failing = True
@@ -287,7 +287,7 @@ async def test_refused_registration_changes_nothing_when_it_cannot_be_stored(des
     assert [(agent.id, agent.name) for agent in desk.store.agents()] == [("known", "before")]
 
 
-async def test_failing_batch_refuses_registrations_and_keeps_event_order(desk):
+async def test_failed_batch_refuses_registrations_and_keeps_the_event_order(desk):
     desk.failing = True
     async with desk.served():
         first, refused, second = await desk.together(make_append(1), make_registration("r"), make_append(2))
@@ -298,7 +298,7 @@ async def test_failing_batch_refuses_registrations_and_keeps_event_order(desk):
     assert desk.store.agents() == []
 
 
-async def test_crash_keeps_queued_messages_and_their_order(desk, monkeypatch):
+async def test_crash_keeps_queued_messages_in_order(desk, monkeypatch):
     real, crashes = desk.store.append_events, [1]
 
     def append_events(events):

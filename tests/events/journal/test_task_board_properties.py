@@ -1,4 +1,4 @@
-"""Tests of claims and the task graph against simple models, with random commands."""
+"""Claims and the task graph, compared with simple models by random commands."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def minutes_granted(wanted: float | None) -> float:
 
 
 class ClaimMachine(RuleBasedStateMachine):
-    """The model of claims: holder and end of each aspect's claim, and the highest issued fence."""
+    """Model of claims: owner and end of the claim on each aspect, and the highest issued fence."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,9 +122,9 @@ class ClaimMachine(RuleBasedStateMachine):
 
 
 class GraphMachine(RuleBasedStateMachine):
-    """The model of the graph: statuses and edge sets of five tasks.
+    """Model of the task graph: statuses and edge sets of five tasks.
 
-    The last of the five tasks is a gate. The model searches without any index.
+    The last of the five tasks is a gate. The model searches without indexes.
     """
 
     KINDS: ClassVar = st.sampled_from([BLOCKS, WAITS_ON_GATE, PARENT_CHILD])
@@ -168,7 +168,10 @@ class GraphMachine(RuleBasedStateMachine):
         return {source for source, waiter, kind in self.edges if waiter == slot and kind != PARENT_CHILD}
 
     def inherits(self, slot: int, parent: int) -> set[int]:
-        """Return the tasks that a task waits for through its parent, without its children and dependents."""
+        """Return the tasks that a task waits for through its parent.
+
+        Its own children and dependents do not count.
+        """
         return {
             source
             for source in self.before(parent)
@@ -199,7 +202,7 @@ class GraphMachine(RuleBasedStateMachine):
         return "cycle" if self.ties(source, target, kind) else None
 
     def ties(self, source: int, target: int, kind: str) -> bool:
-        """Return whether this edge would make tasks wait for each other through a parent."""
+        """Return whether this edge would make tasks wait for one another through a parent."""
         known, self.edges = self.edges, self.edges | {(source, target, kind)}
         try:
             waiting = {target, *(slot for slot in range(5) if target in self.above(slot))}
@@ -272,6 +275,6 @@ class GraphMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("machine", [ClaimMachine, GraphMachine])
-def test_random_commands_agree_with_the_model(machine: type[RuleBasedStateMachine]) -> None:
+def test_random_commands_have_the_results_of_the_model(machine: type[RuleBasedStateMachine]) -> None:
     """Behaviours 93, 95, 96, 97, 98 (claims), 109 to 114, 120, 121, 122 (graph), 192."""
     run_state_machine_as_test(machine, settings=settings(stateful_step_count=25))

@@ -1,4 +1,4 @@
-"""Tests of event streams: positions, filters, position changes, cancellation and end."""
+"""Event streams: positions, filters, position changes, cancellation, and the end of a stream."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALL = EventFilter()
 
 
 class House:
-    """A journal with its broadcaster, and streams that read from both."""
+    """A journal with its broadcaster, and streams that read both."""
 
     def __init__(self, path: Path, ring: int = 500, queue: int = 100) -> None:
         self.store = CoordinationStore.open(path, START)
@@ -70,8 +70,8 @@ async def take_all(stream: EventStream) -> list[int | Resync]:
     return taken
 
 
-async def test_known_position_replays_strictly_later_events(house: House) -> None:
-    """behaviours 132, 133: the newest id replays nothing."""
+async def test_known_position_replays_only_later_events(house: House) -> None:
+    """behaviours 132, 133: at the newest id, no event is replayed."""
     before = house.streams.head
     seqs = house.publish(3)
     for since, due in ((0, seqs), (before, seqs), (seqs[0], seqs[1:]), (seqs[2], [])):
@@ -91,7 +91,7 @@ async def test_unknown_position_gets_resync_and_then_live_events(house: House) -
         assert await take_all(stream) == later
 
 
-async def test_pruned_position_gets_resync_except_the_last_pruned_one(house: House) -> None:
+async def test_pruned_position_gets_resync_unless_it_was_pruned_last(house: House) -> None:
     """behaviour 133"""
     seqs = house.publish(10)
     house.prune(4)
@@ -101,8 +101,8 @@ async def test_pruned_position_gets_resync_except_the_last_pruned_one(house: Hou
 
 
 @pytest.mark.parametrize("position", [None, 0])
-async def test_filters_apply_to_replay_and_live_events_alike(house: House, position: int | None) -> None:
-    """behaviours 131, 132: untagged events fail a tag filter."""
+async def test_filters_apply_to_replayed_and_live_events(house: House, position: int | None) -> None:
+    """behaviours 131, 132: events without tags do not pass a tag filter."""
 
     def publish() -> dict[str, list[int]]:
         return {
@@ -131,7 +131,7 @@ async def test_filters_apply_to_replay_and_live_events_alike(house: House, posit
         assert await take_all(streams[text]) == [seq for name in names for seq in seqs[name]], text
 
 
-async def test_replaced_filter_applies_from_now_on(house: House) -> None:
+async def test_replaced_filter_applies_to_all_later_events(house: House) -> None:
     """behaviour 188"""
     stream = await house.open(None, EventFilter.of(["task.created"]))
     async with trio.open_nursery() as nursery:
@@ -156,8 +156,8 @@ async def test_replaced_filter_applies_from_now_on(house: House) -> None:
 
 
 @pytest.mark.parametrize("reading", [False, True])
-async def test_seek_moves_a_waiting_or_reading_receiver(tmp_path: Path, reading: bool) -> None:
-    """behaviour 188: no event of the old position follows."""
+async def test_seek_moves_a_receiver_that_waits_or_reads(tmp_path: Path, reading: bool) -> None:
+    """behaviour 188: no event from the old position follows."""
     house = House(tmp_path / "c.db", ring=1)
     seqs = house.publish(5)
     stream = await house.open(seqs[1] if reading else None)
@@ -189,7 +189,7 @@ async def test_seek_moves_a_waiting_or_reading_receiver(tmp_path: Path, reading:
     house.store.close()
 
 
-async def test_cancelled_receive_loses_no_event_at_any_point(tmp_path: Path) -> None:
+async def test_receive_cancelled_at_any_point_loses_no_event(tmp_path: Path) -> None:
     """behaviour 189"""
     house = House(tmp_path / "c.db", ring=2)
     due = house.publish(700)
@@ -207,7 +207,7 @@ async def test_cancelled_receive_loses_no_event_at_any_point(tmp_path: Path) -> 
 
 
 async def test_slow_subscriber_gets_queued_events_before_the_stream_ends(tmp_path: Path) -> None:
-    """behaviours 129, 189: resuming after the last event loses nothing."""
+    """behaviours 129, 189: a client that resumes after its last event loses nothing."""
     house = House(tmp_path / "c.db", queue=3)
     stream = await house.open()
     assert await take_all(stream) == []
@@ -234,7 +234,7 @@ async def test_server_stop_ends_streams_after_the_queued_events(house: House) ->
         assert not ended.has_overflowed
 
 
-async def test_closing_a_stream_frees_its_place(house: House) -> None:
+async def test_closed_stream_frees_its_slot(house: House) -> None:
     stream = await house.open()
     stream.close()
     assert await take_all(stream) == []

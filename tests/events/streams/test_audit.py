@@ -1,4 +1,4 @@
-"""Tests of `GET /audit`, the access log."""
+"""Access log over `GET /audit`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.server.streaming import Station, station_at
 
 @asynccontextmanager
 async def auditing(path: Path, rows: int = 0) -> AsyncIterator[tuple[Station, Front]]:
-    """Serve an access log with `rows` rows by two agents on three notes, one second apart."""
+    """Serve an access log with `rows` rows of two agents and three notes, one second apart."""
     with station_at(path) as station:
         log = AccessLog(station.coordinator.mailbox, station.store, Inline())
         station.coordinator.record_access(
@@ -49,7 +49,7 @@ async def auditing(path: Path, rows: int = 0) -> AsyncIterator[tuple[Station, Fr
 
 
 class Named:
-    """A catalogue with one note. All other notes are gone."""
+    """A catalogue with one note. All other notes have been deleted."""
 
     def title(self, note_id: str) -> str | None:
         return "The first" if note_id == "doc0" else None
@@ -67,8 +67,8 @@ async def entries(front: Front, query: str = "") -> list[dict[str, Any]]:
     return list(body["entries"])
 
 
-async def test_entries_are_newest_first_with_their_keys(tmp_path: Path) -> None:
-    """behaviour 138: accesses that are not stored yet are included."""
+async def test_audit_entries_are_newest_first_with_all_keys(tmp_path: Path) -> None:
+    """behaviour 138: includes accesses that have not been stored yet."""
     async with auditing(tmp_path, 5) as (_, front):
         found = await entries(front)
         assert [entry["id"] for entry in found] == [5, 4, 3, 2, 1]
@@ -81,7 +81,7 @@ async def test_entries_are_newest_first_with_their_keys(tmp_path: Path) -> None:
         }
 
 
-async def test_entries_are_filtered_by_agent_note_both_and_time(tmp_path: Path) -> None:
+async def test_audit_entries_are_filtered_by_agent_note_and_time(tmp_path: Path) -> None:
     """behaviour 138"""
     async with auditing(tmp_path, 12) as (_, front):
         for query, due in (
@@ -97,7 +97,7 @@ async def test_entries_are_filtered_by_agent_note_both_and_time(tmp_path: Path) 
             assert [entry["id"] for entry in await entries(front, query)] == due, query
 
 
-async def test_limit_is_clamped(tmp_path: Path) -> None:
+async def test_audit_limit_is_adjusted_to_its_range(tmp_path: Path) -> None:
     """behaviour 138"""
     async with auditing(tmp_path, 1005) as (_, front):
         for query, count in (
@@ -107,7 +107,7 @@ async def test_limit_is_clamped(tmp_path: Path) -> None:
             assert len(await entries(front, query)) == count, query
 
 
-async def test_invalid_time_is_refused(tmp_path: Path) -> None:
+async def test_invalid_audit_time_is_refused(tmp_path: Path) -> None:
     """behaviour 138"""
     async with auditing(tmp_path) as (_, front):
         for after in ("yesterday", "2026-13-01", "12", "2026-01-02T03:04:05 nowhere"):
@@ -127,7 +127,7 @@ async def test_failing_database_is_reported_with_503(tmp_path: Path) -> None:
         assert await ask(front) == (503, {"error": "audit_log_unavailable", "entries": []})
 
 
-def test_space_instead_of_a_plus_before_the_zone_is_accepted() -> None:
+def test_space_in_place_of_plus_before_the_zone_is_accepted() -> None:
     for text, meant in (
         ("2026-01-02T03:04:05 02:00", "2026-01-02T03:04:05+02:00"),
         ("2026-01-02T03:04:05.25 0530", "2026-01-02T03:04:05.25+05:30"),
@@ -143,14 +143,14 @@ def test_space_instead_of_a_plus_before_the_zone_is_accepted() -> None:
 
 
 @given(st.text())
-def test_any_text_gives_a_bounded_limit_and_time_or_refusal(text: str) -> None:
+def test_audit_parameters_of_any_text_are_valid_or_refused(text: str) -> None:
     assert 1 <= read_limit(text) <= 1000
     with suppress(ValueError):
         read_after(text)
 
 
-async def test_titles_are_returned_only_on_request(tmp_path: Path) -> None:
-    """Entries have no title by default, as specified. `lithos audit` requests titles.
+async def test_note_titles_are_returned_only_on_request(tmp_path: Path) -> None:
+    """By default, entries have no title, as specified. `lithos audit` requests titles.
 
     The title of a deleted note is None.
     """

@@ -1,4 +1,4 @@
-"""Tests of the stream for pages: the first event at once, later events together after a pause."""
+"""Event stream for pages: the first event comes at once, and later events come together after a pause."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lithos.kernel.values.events import Event, EventDraft
 
 
 class FakeStream:
-    """A stream of the events that a test puts in. `None` ends the stream."""
+    """A stream of events that the test supplies. `None` ends the stream."""
 
     has_overflowed = False
 
@@ -55,7 +55,7 @@ def make_event(seq: int) -> Event:
 @pytest.mark.parametrize(
     ("pause", "sends"), [(1.0, [(0, 1), (1, 4), (2, 1)]), (0.0, [(0, 1), (0, 4), (1, 1)])]
 )
-async def test_events_during_the_pause_are_part_of_the_next_send(
+async def test_events_during_the_pause_are_sent_together_afterwards(
     pause: float, sends: list[tuple[int, int]]
 ) -> None:
     stream, sent = FakeStream(), list[tuple[int, int]]()

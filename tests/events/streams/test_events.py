@@ -1,4 +1,4 @@
-"""Tests of `GET /events`: frames, filters, positions, refusals and the end of a stream."""
+"""Event stream of `GET /events`: frames, filters, positions, refusals, and the end of a stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.server.streaming import Station, broadcasting, open_sse, station_at
 GET = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-async def test_frame_has_id_event_and_data_but_not_the_origin(tmp_path: Path) -> None:
+async def test_frame_contains_id_event_and_data_but_no_origin(tmp_path: Path) -> None:
     """behaviour 130"""
     async with broadcasting(tmp_path) as (station, front):
         client = await open_sse(front)
@@ -49,7 +49,7 @@ async def test_envelope_keys_override_payload_keys(tmp_path: Path) -> None:
         }  # fmt: skip
 
 
-async def test_response_head_is_that_of_an_event_stream(tmp_path: Path) -> None:
+async def test_response_has_the_headers_of_an_event_stream(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (_, front):
         stream = await front.connect()
         await stream.send_all(GET)
@@ -62,7 +62,7 @@ async def test_response_head_is_that_of_an_event_stream(tmp_path: Path) -> None:
             assert line in head
 
 
-async def test_filters_apply_to_replay_and_live_events_alike(tmp_path: Path) -> None:
+async def test_filters_apply_to_replayed_and_live_events(tmp_path: Path) -> None:
     """behaviours 131, 132"""
     async with broadcasting(tmp_path) as (station, front):
         start = station.head
@@ -110,7 +110,7 @@ async def test_unknown_id_gets_a_resync_and_then_live_events(tmp_path: Path) -> 
         assert station.counts.delivered == 3  # Both clients got the second event.
 
 
-async def test_too_many_clients_get_429_until_one_leaves(tmp_path: Path) -> None:
+async def test_surplus_client_gets_429_until_another_client_leaves(tmp_path: Path) -> None:
     """behaviour 134"""
     async with broadcasting(tmp_path, limit=2) as (station, front):
         clients = [await open_sse(front) for _ in range(2)]
@@ -125,7 +125,7 @@ async def test_too_many_clients_get_429_until_one_leaves(tmp_path: Path) -> None
         assert station.broadcaster.drops == 0
 
 
-async def test_listener_without_token_is_refused(tmp_path: Path) -> None:
+async def test_listener_without_a_token_is_refused(tmp_path: Path) -> None:
     """behaviours 134, 201"""
     async with broadcasting(tmp_path, auth_token="secret") as (_, front):
         assert b" 401 " in await front.exchange(GET)
@@ -133,7 +133,7 @@ async def test_listener_without_token_is_refused(tmp_path: Path) -> None:
         await open_sse(front, headers="Authorization: Bearer secret\r\n")
 
 
-async def test_other_methods_are_refused(tmp_path: Path) -> None:
+async def test_methods_other_than_get_are_refused(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (station, front):
         for method in (b"POST", b"HEAD", b"DELETE"):
             answer = await front.exchange(GET.replace(b"GET", method))
@@ -142,7 +142,7 @@ async def test_other_methods_are_refused(tmp_path: Path) -> None:
         assert station.sse_clients.active == 0
 
 
-async def test_slow_client_gets_queue_and_overflow_comment_without_loss(tmp_path: Path) -> None:
+async def test_slow_client_gets_queued_events_and_an_overflow_comment(tmp_path: Path) -> None:
     """behaviours 129, 189"""
     async with broadcasting(tmp_path, queue=5) as (station, front):
         client = await open_sse(front)
@@ -164,7 +164,7 @@ async def test_slow_client_gets_queue_and_overflow_comment_without_loss(tmp_path
         assert station.counts.dropped == station.broadcaster.drops == 1
 
 
-async def test_server_stop_ends_streams_at_once_and_cleanly(
+async def test_server_stop_ends_streams_cleanly_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve, "STOP_GRACE", 300.0)  # The grace period exceeds the time limit of the test.
@@ -177,14 +177,14 @@ async def test_server_stop_ends_streams_at_once_and_cleanly(
         assert station.counts.dropped == 0
 
 
-async def test_end_of_events_ends_streams_cleanly(tmp_path: Path) -> None:
+async def test_end_of_the_event_source_ends_streams_cleanly(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (station, front):
         client = await open_sse(front)
         station.broadcaster.close()
         await read_until(client.stream, b"0\r\n\r\n")
 
 
-async def test_failed_stream_start_frees_its_place(tmp_path: Path) -> None:
+async def test_stream_that_fails_to_start_frees_its_slot(tmp_path: Path) -> None:
     """behaviour 134"""
     async with broadcasting(tmp_path) as (station, front):
 
@@ -198,7 +198,7 @@ async def test_failed_stream_start_frees_its_place(tmp_path: Path) -> None:
 
 
 class Plain:
-    """The endpoint without a server. It collects messages in a list."""
+    """Endpoint without a server. It collects its messages in a list."""
 
     def __init__(self, station: Station) -> None:
         self.station = station
@@ -222,7 +222,7 @@ class Plain:
 
 
 @pytest.mark.autojump
-async def test_idle_stream_sends_comments(tmp_path: Path) -> None:
+async def test_idle_stream_sends_comments_regularly(tmp_path: Path) -> None:
     with station_at(tmp_path) as station:
         plain = Plain(station)
         async with trio.open_nursery() as nursery:
@@ -240,7 +240,7 @@ async def test_idle_stream_sends_comments(tmp_path: Path) -> None:
 
 
 @pytest.mark.autojump
-async def test_cancellation_or_failure_at_any_point_frees_the_place(tmp_path: Path) -> None:
+async def test_cancellation_or_failure_at_any_point_frees_the_slot(tmp_path: Path) -> None:
     """behaviour 134"""
     with station_at(tmp_path) as station:
         for steps in range(12):
@@ -256,8 +256,8 @@ async def test_cancellation_or_failure_at_any_point_frees_the_place(tmp_path: Pa
 
 
 @pytest.mark.autojump
-async def test_only_events_and_resync_contain_data(tmp_path: Path) -> None:
-    """A block without data is a comment, because some clients treat an `id` alone as an empty message."""
+async def test_only_events_and_resync_notices_contain_data(tmp_path: Path) -> None:
+    """A block without data is a comment. Some clients treat a block with only an `id` as an empty message."""
     with station_at(tmp_path, queue=3) as station:
         first = Plain(station)
         async with trio.open_nursery() as nursery:
@@ -265,7 +265,7 @@ async def test_only_events_and_resync_contain_data(tmp_path: Path) -> None:
             await trio.sleep(KEEPALIVE + 1)
             station.broadcast(2)
             await trio.sleep(1)
-            station.broadcast(5)  # The queue cannot hold all these events.
+            station.broadcast(5)  # The queue is too short for these events.
             await trio.sleep(1)
         blocks = [block.split(b"\n") for block in b"".join(first.sent).split(b"\n\n") if block]
         comments = [block for block in blocks if block[0].startswith(b":")]

@@ -1,4 +1,4 @@
-"""Tests of `/events/ws`: hello, filters, cursors, bad frames, refusals and the end of a connection."""
+"""Event WebSocket `/events/ws`: hello, filters, cursors, invalid frames, refusals and connection end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.server.streaming import Station, WsClient, broadcasting, open_ws
 
 
 async def closing_code(client: WsClient, *, acknowledges: bool = False) -> int:
-    """Read to the end. Return the code with which the server closed the connection."""
+    """Read to the end. Return the close code that the server sent."""
     try:
         while True:
             frame = await client.next()
@@ -32,7 +32,7 @@ async def closing_code(client: WsClient, *, acknowledges: bool = False) -> int:
 
 
 async def refused(front: Front, query: str = "", **headers: str) -> tuple[int, bytes]:
-    """Return the status and body of an upgrade that must be refused."""
+    """Send an upgrade request that must be refused. Return status and body."""
     stream = await front.connect()
     lines = [(name.encode(), value.encode()) for name, value in headers.items()]
     target = f"/events/ws?{query}"
@@ -50,7 +50,7 @@ async def all_gone(station: Station) -> None:
         await trio.sleep(0.001)
 
 
-async def test_hello_comes_first_and_then_events(tmp_path: Path) -> None:
+async def test_hello_message_precedes_all_events(tmp_path: Path) -> None:
     """behaviour 188"""
     async with broadcasting(tmp_path) as (station, front):
         before = await station.publish()
@@ -106,7 +106,7 @@ async def test_subscribe_replaces_the_filter_and_replays_on_request(tmp_path: Pa
 
 
 async def test_named_subscriber_resumes_after_its_last_acknowledged_event(tmp_path: Path) -> None:
-    """behaviour 188: also after a restart. A new name starts at the head."""
+    """behaviour 188: covers a restart of the server. A new name starts at the head."""
     async with broadcasting(tmp_path) as (station, front):
         await station.publish()
         start = station.head
@@ -150,7 +150,7 @@ async def test_connections_with_one_name_share_the_cursor(tmp_path: Path) -> Non
             assert hello["cursor"] == seq
 
 
-async def test_ack_above_the_last_sent_event_is_an_error(tmp_path: Path) -> None:
+async def test_acknowledgement_above_the_last_sent_event_is_an_error(tmp_path: Path) -> None:
     """behaviour 188"""
     async with broadcasting(tmp_path) as (station, front):
         async with open_ws(front, "subscriber=ada&types=task.created") as (client, hello):
@@ -178,7 +178,7 @@ async def test_lost_cursor_gets_resync_and_can_be_set_again(tmp_path: Path) -> N
             assert again["cursor"] == hello["head"]
 
 
-async def test_acks_are_ignored_without_a_name(tmp_path: Path) -> None:
+async def test_acknowledgements_are_ignored_without_a_subscriber_name(tmp_path: Path) -> None:
     """behaviour 188"""
     async with (
         broadcasting(tmp_path) as (station, front),
@@ -198,7 +198,7 @@ BAD: list[Any] = [
 ]  # fmt: skip
 
 
-async def test_bad_frame_gets_an_error_without_closing_the_connection(tmp_path: Path) -> None:
+async def test_invalid_frame_gets_an_error_without_closing_the_connection(tmp_path: Path) -> None:
     """behaviour 188"""
     async with broadcasting(tmp_path) as (station, front), open_ws(front, "subscriber=ada") as (client, _):
         for frame in BAD:
@@ -222,8 +222,8 @@ async def test_invalid_positions_get_resync_or_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_thousands_of_bad_frames_do_not_disturb_other_clients(tmp_path: Path) -> None:
-    """One client reads the answers to its frames, another client never reads them."""
+async def test_thousands_of_invalid_frames_do_not_disturb_other_clients(tmp_path: Path) -> None:
+    """One client reads the answers to its frames. Another client never reads them."""
     async with broadcasting(tmp_path) as (station, front), open_ws(front) as (good, _):
         async with open_ws(front) as (client, _):
             async with trio.open_nursery() as nursery:
@@ -247,7 +247,7 @@ async def test_thousands_of_bad_frames_do_not_disturb_other_clients(tmp_path: Pa
         assert await good.seqs(1) == [seq]
 
 
-async def test_too_large_message_closes_with_1009_and_is_dropped(tmp_path: Path) -> None:
+async def test_message_that_is_too_large_closes_the_connection_with_1009(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (station, front):
         async with open_ws(front) as (client, _):
             await client.send("x" * (MESSAGE_BYTES - 1))
@@ -264,7 +264,7 @@ async def test_too_large_message_closes_with_1009_and_is_dropped(tmp_path: Path)
         assert b"\x88" in await read_until(stream, b"\x88")
 
 
-async def test_compression_is_not_offered(tmp_path: Path) -> None:
+async def test_websocket_compression_is_not_offered(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (_, front):
         headers = [("Sec-WebSocket-Extensions", "permessage-deflate")]
         async with open_ws(front, headers=headers) as (client, _):
@@ -272,7 +272,7 @@ async def test_compression_is_not_offered(tmp_path: Path) -> None:
             assert b"sec-websocket-extensions" not in names
 
 
-async def test_too_many_clients_get_429_until_one_leaves(tmp_path: Path) -> None:
+async def test_surplus_client_gets_429_until_another_client_leaves(tmp_path: Path) -> None:
     """behaviour 134"""
     async with broadcasting(tmp_path, limit=1) as (station, front):
         async with open_ws(front):
@@ -282,7 +282,7 @@ async def test_too_many_clients_get_429_until_one_leaves(tmp_path: Path) -> None
             assert station.ws_clients.active == 1
 
 
-async def test_gate_refuses_foreign_pages_and_requests_without_token(tmp_path: Path) -> None:
+async def test_gate_refuses_foreign_pages_and_requests_without_a_token(tmp_path: Path) -> None:
     """behaviours 201, 202"""
     async with broadcasting(tmp_path, auth_token="secret") as (_, front):
         assert (await refused(front))[0] == 401
@@ -291,13 +291,13 @@ async def test_gate_refuses_foreign_pages_and_requests_without_token(tmp_path: P
             pass
 
 
-async def test_too_long_name_is_refused(tmp_path: Path) -> None:
+async def test_subscriber_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (station, front):
         assert (await refused(front, f"subscriber={'x' * 201}"))[0] == 400
         assert station.ws_clients.active == 0
 
 
-async def test_full_queue_closes_with_1013_and_resume_loses_nothing(tmp_path: Path) -> None:
+async def test_full_queue_closes_with_1013_and_a_resume_loses_nothing(tmp_path: Path) -> None:
     """behaviours 129, 189"""
     async with broadcasting(tmp_path, queue=5) as (station, front):
         async with open_ws(front, "subscriber=ada") as (client, _):
@@ -312,7 +312,7 @@ async def test_full_queue_closes_with_1013_and_resume_loses_nothing(tmp_path: Pa
             assert [*range(first, hello["cursor"] + 1), *rest] == list(range(first, first + 12))
 
 
-async def test_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
+async def test_client_that_does_not_read_is_disconnected(tmp_path: Path) -> None:
     """behaviour 189"""
     async with broadcasting(tmp_path, queue=5) as (station, front), open_ws(front) as (good, _):
         deaf = socket.socket()
@@ -330,7 +330,7 @@ async def test_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
         assert station.counts.dropped == 1
 
 
-async def test_server_stop_closes_with_1001_and_keeps_acknowledged_positions(
+async def test_server_stop_closes_with_1001_and_keeps_confirmed_positions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve, "STOP_GRACE", 300.0)  # The grace period exceeds the time limit of the test.
@@ -347,17 +347,17 @@ async def test_server_stop_closes_with_1001_and_keeps_acknowledged_positions(
         assert station.store.cursor("ada") == seq
 
 
-async def test_end_of_events_closes_with_1001(tmp_path: Path) -> None:
+async def test_end_of_the_event_source_closes_with_1001(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (station, front), open_ws(front) as (client, _):
         await wait_all_tasks_blocked(0.01)
         station.broadcaster.close()
         assert await closing_code(client) == 1001
 
 
-async def test_clients_that_do_not_answer_pings_are_cut_off(
+async def test_client_that_does_not_answer_pings_is_disconnected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The interval is long enough for an answer from a client on a busy machine, but short enough for a test.
+    # In this interval, a client on a busy machine can answer, and the test is still short.
     monkeypatch.setattr(wire, "PING_INTERVAL", 0.5)
     async with broadcasting(tmp_path) as (station, front), open_ws(front) as (alive, _):
         mute = WSConnection(ConnectionType.CLIENT)

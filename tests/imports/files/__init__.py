@@ -1,1 +1,1 @@
-"""Tests that import sources are read into records."""
+"""Tests for reading import sources into records."""

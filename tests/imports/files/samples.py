@@ -1,4 +1,4 @@
-"""The samples of `tests/data/import`, and sources by their names on the command line."""
+"""The samples in `tests/data/import`, and the sources by their command line names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def records(items: Sequence[Item]) -> dict[str, Record]:
 
 
 def measure_peak(source: Source, path: Path) -> tuple[int, int]:
-    """Return the number of items in a file, and the peak memory of reading it in bytes."""
+    """Return the number of items in a file, and the peak memory in bytes while the file is read."""
     tracemalloc.start()
     try:
         return sum(1 for _ in source.read(path)), tracemalloc.get_traced_memory()[1]
@@ -43,5 +43,5 @@ def measure_peak(source: Source, path: Path) -> tuple[int, int]:
 
 
 def skipped(items: Sequence[Item]) -> dict[str, str]:
-    """Return the reasons of skipped items by position."""
+    """Return the position and the reason of each skipped item."""
     return {item.position: item.reason for item in items if isinstance(item, Malformed)}

@@ -1,4 +1,4 @@
-"""Attachments are copied completely and durably, and never replace other bytes."""
+"""Attachments, which are copied completely and durably and never overwrite other bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_attachment_is_copied_once(root: Path, source: Path) -> None:
     assert os.listdir(target.parent) == ["x.bin"]
 
 
-def test_attachment_with_other_bytes_is_not_replaced(root: Path, source: Path) -> None:
+def test_attachment_does_not_overwrite_a_file_with_other_bytes(root: Path, source: Path) -> None:
     (root / "x.bin").write_bytes(b"mine")
     result, reason = copy_attachment(root, "x.bin", source, dry_run=False)
     assert (result, "stays unchanged" in reason) == ("conflict", True)
@@ -45,10 +45,10 @@ def test_attachment_with_other_bytes_is_not_replaced(root: Path, source: Path) -
 
 
 @pytest.mark.parametrize("step", ["fsync", "link", "unlink", "sync_folder"])
-def test_unfinished_copy_is_completed_by_next_run(
+def test_unfinished_attachment_copy_is_completed_by_the_next_run(
     root: Path, source: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """Behaviour 241: a crash at each step, then a second run."""
+    """Behaviour 241: the first run crashes at each step, and a second run follows."""
 
     def kill(*_: object, **__: object) -> None:
         raise Killed
@@ -68,7 +68,7 @@ def test_unfinished_copy_is_completed_by_next_run(
     assert not [name for name in os.listdir(root) if name.startswith(PREFIX)]
 
 
-def test_attachment_is_copied_on_file_system_without_links(
+def test_attachment_is_copied_to_a_file_system_without_links(
     root: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -79,7 +79,7 @@ def test_attachment_is_copied_on_file_system_without_links(
     assert os.listdir(root) == ["x.bin"]
 
 
-def test_no_attachment_is_written_outside_folder(root: Path, source: Path, tmp_path: Path) -> None:
+def test_attachment_is_not_written_outside_the_folder(root: Path, source: Path, tmp_path: Path) -> None:
     (root / "out").symlink_to(tmp_path)
     assert copy_attachment(root, "out/x.bin", source, dry_run=False)[0] == "failed"
     assert copy_attachment(root, "../x.bin", source, dry_run=False)[0] == "failed"

@@ -1,4 +1,4 @@
-"""basic-memory addresses become links to the notes (behaviour 370)."""
+"""basic-memory addresses, which become links to notes (behaviour 370)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTE = "---\ntitle: {title}\ntype: note\npermalink: {permalink}\n---\n\n# {title
 
 
 def put(root: Path, *notes: tuple[str, str, str, str]) -> Path:
-    """Create the project `main` from notes with path, title, permalink and text."""
+    """Create the project `main`. Each note has a path, a title, a permalink and a text."""
     for path, title, permalink, text in notes:
         file = root / "main" / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ LINKS = (
 
 @pytest.mark.parametrize("prefix", ["main/", ""], ids=["with project", "without"])
 def test_memory_addresses_become_links_to_files(tmp_path: Path, prefix: str) -> None:
-    """behaviour 370: with and without the project in the permalinks."""
+    """behaviour 370: covers permalinks with and without the project name."""
     root = put(
         tmp_path,
         (
@@ -60,8 +60,8 @@ def test_memory_addresses_become_links_to_files(tmp_path: Path, prefix: str) -> 
     assert (root / "notes/home.md").read_text().count("memory://main/docs/auth") == 3
 
 
-async def test_memory_addresses_lead_to_notes_and_unknown_ones_are_listed(tmp_path: Path) -> None:
-    """behaviour 370: below any folder, even if two notes have the same file name."""
+async def test_memory_addresses_link_to_notes_and_unknown_addresses_are_listed(tmp_path: Path) -> None:
+    """behaviour 370: covers every folder and two notes with the same file name."""
     root = put(
         tmp_path,
         (

@@ -46,7 +46,7 @@ def only(path: Path, kind: str = "chatgpt") -> Record:
     return record
 
 
-def test_shown_branch_is_imported_with_roles_and_times() -> None:
+def test_visible_branch_is_imported_with_roles_and_times() -> None:
     """behaviour 240"""
     found = records(read("chatgpt", DATA / "chatgpt"))["6f0c1f6e-91f5-4d8f-9a51-0d7f6a1d2b01"]
     headings = [line for line in found.content.splitlines() if line.startswith("## ")]
@@ -104,7 +104,7 @@ def test_claude_export_without_parents_is_read_as_one_branch(tmp_path: Path) -> 
         ([node("a", "a", "1")], "a", "1"),
     ],
 )
-def test_readable_part_of_tree_with_circles_or_gaps_is_imported(
+def test_readable_part_of_a_damaged_message_tree_is_imported(
     nodes: list[dict[str, Any]], current: str | None, texts: str, tmp_path: Path
 ) -> None:
     """behaviour 241"""
@@ -130,7 +130,7 @@ def test_readable_part_of_tree_with_circles_or_gaps_is_imported(
         ({"content_type": "text", "parts": ["a\u0000b", None, 7, {"content_type": "x"}]}, "ab\n\n[x]"),
     ],
 )
-def test_each_content_type_is_imported(content: dict[str, Any], text: str, tmp_path: Path) -> None:
+def test_chatgpt_content_of_each_type_is_imported(content: dict[str, Any], text: str, tmp_path: Path) -> None:
     """behaviour 240"""
     found = only(write(tmp_path, chat("x", node("a", None, "", content=content))))
     assert found.content.partition("\n\n")[2] == text
@@ -146,7 +146,7 @@ def test_each_content_type_is_imported(content: dict[str, Any], text: str, tmp_p
         {"content": {"content_type": "text", "parts": [""]}},
     ],
 )
-def test_hidden_messages_are_left_out(more: dict[str, Any], tmp_path: Path) -> None:
+def test_hidden_messages_are_not_imported(more: dict[str, Any], tmp_path: Path) -> None:
     """behaviour 240"""
     assert only(
         write(tmp_path, chat("x", node("a", None, "shown"), node("b", "a", "no", **more)))
@@ -174,7 +174,7 @@ def test_long_conversation_is_split_into_linked_parts(tmp_path: Path) -> None:
         assert linked == [parts[at].id for at in (number - 1, number + 1) if 0 <= at < len(parts)]
 
 
-def test_conversations_with_the_same_title_get_different_note_titles(tmp_path: Path) -> None:
+def test_conversations_with_equal_titles_get_different_note_titles(tmp_path: Path) -> None:
     """behaviour 240"""
     talks = [chat(key, node("a", None, key), create_time=1.7e9) for key in ("aaaa-1", "bbbb-2", "cccc-3")]
     found = read("chatgpt", write(tmp_path, *talks))
@@ -196,7 +196,7 @@ def test_changed_conversation_changes_only_its_own_hash(tmp_path: Path) -> None:
     assert [before[key].hash == after[key].hash for key in "ab"] == [True, False]
 
 
-def test_numbered_files_and_archive_are_read_as_one_export(tmp_path: Path) -> None:
+def test_numbered_files_and_archive_are_read_like_one_export(tmp_path: Path) -> None:
     """behaviour 240"""
     talks = [chat(str(number), node("a", None, f"text {number}"), title=f"T{number}") for number in range(5)]
     folder = tmp_path / "export"
@@ -215,7 +215,7 @@ def test_numbered_files_and_archive_are_read_as_one_export(tmp_path: Path) -> No
         assert skipped(items) == {"conversations-001[0]": "the conversation 2 occurs twice in the export"}
 
 
-def test_conversations_before_damage_in_archive_are_read(tmp_path: Path) -> None:
+def test_conversations_before_damage_in_an_archive_are_read(tmp_path: Path) -> None:
     """behaviour 241"""
     talks = [chat(str(number), node("a", None, "text " * 900), title=f"T{number}") for number in range(300)]
     archive = tmp_path / "export.zip"
@@ -230,7 +230,7 @@ def test_conversations_before_damage_in_archive_are_read(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-def test_export_with_byte_order_mark_is_read(encoding: str, tmp_path: Path) -> None:
+def test_export_with_a_byte_order_mark_is_read(encoding: str, tmp_path: Path) -> None:
     """behaviour 241"""
     path = tmp_path / "conversations.json"
     path.write_bytes(
@@ -241,19 +241,19 @@ def test_export_with_byte_order_mark_is_read(encoding: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("wrap", [lambda each: each, lambda each: {"conversations": [each]}])
-def test_single_conversation_is_read(wrap: Any, tmp_path: Path) -> None:
+def test_file_with_a_single_conversation_is_read(wrap: Any, tmp_path: Path) -> None:
     """behaviour 240"""
     path = tmp_path / "one.json"
     path.write_text(json.dumps(wrap(chat("x", node("a", None, "alone")))))
     assert only(path).content.endswith("alone")
 
 
-def test_memory_use_depends_only_on_largest_conversation(tmp_path: Path) -> None:
+def test_memory_use_depends_only_on_the_largest_conversation(tmp_path: Path) -> None:
     """behaviour 241: under 300 MB for a file of any size."""
     nodes = [node("0", None, "x" * 500)]
     nodes += [node(str(number), str(number - 1), "lavender " * 1_000) for number in range(1, 50)]
     big, peaks = chat("big", *nodes), []
-    for count in (1, 10, 30):  # the first run only warms up
+    for count in (1, 10, 30):  # the first run warms up and is not compared
         path = write(tmp_path, big, *(chat(f"id-{number}", *nodes[:10]) for number in range(count)))
         found, peak = measure_peak(chatgpt_source(), path)
         assert found >= count + 1
@@ -262,7 +262,7 @@ def test_memory_use_depends_only_on_largest_conversation(tmp_path: Path) -> None
     assert peaks[2] < 10 * len(json.dumps(big))
 
 
-def test_chatgpt_conversation_in_claude_export_is_reported(tmp_path: Path) -> None:
+def test_chatgpt_conversation_in_a_claude_export_is_reported(tmp_path: Path) -> None:
     """behaviour 241"""
     (item,) = read("claude", write(tmp_path, chat("x", node("a", None, "t"))))
     assert isinstance(item, Malformed)

@@ -1,4 +1,4 @@
-"""JSON lines as sources (behaviours 240 and 241)."""
+"""JSON lines as import sources (behaviours 240 and 241)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read(path: Path) -> list[Item]:
     return list(JsonLinesSource().read(path))
 
 
-def test_damaged_lines_are_reported_with_place_and_reason() -> None:
+def test_damaged_lines_are_reported_with_position_and_reason() -> None:
     """Behaviour 241"""
     items = read(DATA / "damaged.jsonl")
     told = {item.position: item.reason for item in items if isinstance(item, Malformed)}
@@ -38,7 +38,7 @@ def test_damaged_lines_are_reported_with_place_and_reason() -> None:
     assert [item.position for item in items if isinstance(item, Degraded)] == ["line 7"]
 
 
-def test_object_without_id_is_identified_by_its_content(tmp_path: Path) -> None:
+def test_object_without_id_gets_its_id_from_its_content(tmp_path: Path) -> None:
     file = tmp_path / "x.jsonl"
     file.write_text('\ufeff{"text": "one"}\n\n{"text": "two"}\n', encoding="utf-8")
     one, two = (item for item in read(file) if isinstance(item, Record))
@@ -48,7 +48,7 @@ def test_object_without_id_is_identified_by_its_content(tmp_path: Path) -> None:
     assert [(each.id, each.hash) for each in again] == [(one.id, one.hash), (two.id, two.hash)]
 
 
-def test_line_beyond_limit_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_above_the_size_limit_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl, "LONGEST_LINE", 100)
     file = tmp_path / "x.jsonl"
     file.write_text(json.dumps({"text": "x" * 300_000}) + "\n" + json.dumps({"text": "fits"}) + "\n")
@@ -59,9 +59,9 @@ def test_line_beyond_limit_is_skipped(tmp_path: Path, monkeypatch: pytest.Monkey
     assert items[1].content == "fits"
 
 
-def test_memory_use_does_not_grow_with_file_size(tmp_path: Path) -> None:
+def test_memory_use_does_not_grow_with_the_file_size(tmp_path: Path) -> None:
     file, peaks = tmp_path / "x.jsonl", []
-    for lines in (20, 100, 600):  # the first run only warms up
+    for lines in (20, 100, 600):  # the first run warms up and is not compared
         file.write_text(
             "".join(json.dumps({"id": at, "text": f"text {at} " + "x" * 2_000}) + "\n" for at in range(lines))
         )
@@ -71,7 +71,7 @@ def test_memory_use_does_not_grow_with_file_size(tmp_path: Path) -> None:
     assert peaks[2] < peaks[1] + 200_000
 
 
-def test_file_without_json_lines_is_refused(tmp_path: Path) -> None:
+def test_file_without_any_json_line_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ImportRefused, match="cannot be read"):
         read(tmp_path / "nothing")
     with pytest.raises(ImportRefused, match="not a file of JSON lines"):
@@ -104,11 +104,11 @@ MOMENTS: list[tuple[object, datetime | None]] = [
 ]
 
 
-def test_dates_in_all_formats_are_read() -> None:
+def test_dates_in_all_supported_formats_are_read() -> None:
     assert [(value, read_moment(value)) for value, _ in MOMENTS] == MOMENTS
 
 
-def test_title_is_taken_from_first_line() -> None:
+def test_title_is_taken_from_the_first_line() -> None:
     assert title_of("\n\n## Heading here\nmore") == "Heading here"
     assert title_of("- ") == "Untitled"
     cut = title_of("word " * 50)

@@ -1,4 +1,4 @@
-"""Markdown folders as sources (behaviours 240 and 241)."""
+"""Markdown folders as import sources (behaviours 240 and 241)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def records(path: Path) -> dict[str, Record]:
     return {item.position: item for item in read(path) if isinstance(item, Record)}
 
 
-def test_ignored_or_hidden_files_are_not_notes() -> None:
+def test_ignored_or_hidden_files_are_not_read_as_notes() -> None:
     assert not [item for item in read(SAMPLE) if "secret" in str(item) or "daily" in str(item)]
 
 
@@ -39,7 +39,7 @@ def test_other_files_are_read_as_attachments() -> None:
     assert [(item.path, item.size) for item in found] == [("img/map.png", 7)]
 
 
-def test_damaged_files_are_reported_with_place_and_reason() -> None:
+def test_damaged_files_are_reported_with_path_and_reason() -> None:
     """Behaviour 241"""
     items = read(SAMPLE)
     assert [item.position for item in items if isinstance(item, Malformed)] == ["Latin.md"]
@@ -49,7 +49,7 @@ def test_damaged_files_are_reported_with_place_and_reason() -> None:
     assert "some day in May" in odd.reason
 
 
-def test_file_beyond_limit_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_above_the_size_limit_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(markdown, "LARGEST_FILE", 100)
     (tmp_path / "large.md").write_text("x" * 101)
     (tmp_path / "fits.md").write_text("x" * 100)
@@ -81,7 +81,7 @@ def test_logseq_settings_are_not_read_as_notes(tmp_path: Path) -> None:
     ]
 
 
-def test_folder_with_notes_is_recognised_and_single_file_refused(tmp_path: Path) -> None:
+def test_folder_with_notes_is_recognised_but_single_file_is_refused(tmp_path: Path) -> None:
     assert recognise(SAMPLE).kind == "markdown"
     (tmp_path / "x.bin").write_bytes(b"x")
     with pytest.raises(UnknownKind, match=r"--from: .*markdown"):

@@ -21,7 +21,7 @@ def put(folder: Path, **files: str | bytes) -> Path:
     return folder
 
 
-def test_basic_memory_note_keeps_its_file_and_gets_tags() -> None:
+def test_basic_memory_note_keeps_its_text_and_gets_tags() -> None:
     """behaviour 240"""
     items = read("basic-memory", DATA / "basic-memory")
     found = records(items)
@@ -53,7 +53,7 @@ def test_unreadable_frontmatter_is_kept_as_text() -> None:
     assert found.content.endswith("The text of a note in Latin-1: café.")
 
 
-def test_unreadable_note_is_reported(tmp_path: Path) -> None:
+def test_unreadable_memory_note_is_reported(tmp_path: Path) -> None:
     """behaviour 241"""
     put(tmp_path, a_md="---\npermalink: a\ntype: note\n---\nx\n")
     with (tmp_path / "huge.md").open("wb") as file:
@@ -80,7 +80,7 @@ def test_invalid_utf8_is_converted_and_valid_files_stay_unchanged(tmp_path: Path
     assert found["crlf.md"].content == "a\nb"
 
 
-def test_hash_changes_with_file_content_but_not_with_file_time(tmp_path: Path) -> None:
+def test_hash_changes_with_the_content_but_not_the_time(tmp_path: Path) -> None:
     """behaviour 240"""
     put(tmp_path, a_md="---\npermalink: a\ntype: note\n---\nx\n")
     before = records(read("basic-memory", tmp_path))["a.md"].hash
@@ -107,7 +107,7 @@ def test_project_memories_are_read_with_their_scopes() -> None:
     assert b"src/**/*.test.ts" in (found[".claude/rules/testing.md"].text or b"")
 
 
-def test_home_memories_are_read_for_user_and_each_project() -> None:
+def test_home_memories_are_read_for_the_user_and_each_project() -> None:
     """behaviour 240"""
     found = records(read("claude-memory", DATA / "claude-memory-home"))
     memory = "projects/-home-ann-work-shop/memory"
@@ -132,14 +132,16 @@ def test_home_memories_are_read_for_user_and_each_project() -> None:
         ("claude-memory/shop/CLAUDE.md", "shop", 3),
     ],
 )
-def test_single_folder_or_file_gets_scope_of_its_location(path: str, namespace: str, count: int) -> None:
+def test_single_memory_folder_or_file_gets_scope_of_its_location(
+    path: str, namespace: str, count: int
+) -> None:
     """behaviour 240"""
     found = records(read("claude-memory", DATA / path))
     assert {record.namespace for record in found.values()} == {namespace}
     assert len(found) == count
 
 
-def test_claude_memory_imports_stay_in_folder_and_terminate(tmp_path: Path) -> None:
+def test_claude_memory_imports_stay_in_the_folder_and_terminate(tmp_path: Path) -> None:
     """behaviour 241"""
     root = put(
         tmp_path / "p",
@@ -155,7 +157,7 @@ def test_claude_memory_imports_stay_in_folder_and_terminate(tmp_path: Path) -> N
     assert found["b.md"].edges == (RecordEdge("imports", "a.md"), RecordEdge("imports", "CLAUDE.md"))
 
 
-def test_folder_with_only_settings_is_not_recognised_as_memory(tmp_path: Path) -> None:
+def test_folder_that_contains_only_settings_is_not_a_memory(tmp_path: Path) -> None:
     """behaviour 240"""
     put(tmp_path, **{".claude__settings": "{}", "readme_md": "x"})
     assert not SOURCES["claude-memory"].recognises(tmp_path)

@@ -1,4 +1,4 @@
-"""Each sample has the expected counts and is recognised as exactly one kind (behaviours 240, 241)."""
+"""Samples. Each has the expected counts and is recognised as exactly one kind (behaviours 240, 241)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.imports.files.samples import DATA, EXPECTED, SOURCES, read, records, 
 
 
 @pytest.mark.parametrize("sample", EXPECTED)
-def test_sample_has_expected_contents(sample: str) -> None:
+def test_sample_has_the_expected_contents(sample: str) -> None:
     """behaviours 240 and 241"""
     expected: dict[str, Any] = EXPECTED[sample]
     items = read(expected["kind"], DATA / sample)
@@ -42,7 +42,7 @@ def test_sample_is_recognised_only_as_its_own_kind(sample: str) -> None:
 
 
 @pytest.mark.parametrize("sample", EXPECTED)
-def test_sample_reads_the_same_from_any_folder(sample: str, tmp_path: Path) -> None:
+def test_sample_is_read_identically_from_any_folder(sample: str, tmp_path: Path) -> None:
     """behaviour 240"""
     kind = EXPECTED[sample]["kind"]
     copied = tmp_path / Path(sample).name
@@ -53,7 +53,7 @@ def test_sample_reads_the_same_from_any_folder(sample: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("question", json.loads((DATA / "questions.json").read_text(encoding="utf-8")))
-def test_named_note_contains_answer_to_question(question: dict[str, str]) -> None:
+def test_named_note_contains_the_answer_to_the_question(question: dict[str, str]) -> None:
     """behaviour 240"""
     found = records(read(question["kind"], DATA / question["sample"])).values()
     (note,) = [record for record in found if record.title == question["title"]]
@@ -74,7 +74,7 @@ NEITHER = {
 
 
 @pytest.mark.parametrize("name", NEITHER)
-def test_unknown_file_is_recognised_by_no_kind(name: str, tmp_path: Path) -> None:
+def test_unknown_file_is_not_recognised_as_any_kind(name: str, tmp_path: Path) -> None:
     """behaviour 240"""
     for path, text in NEITHER[name].items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
@@ -92,7 +92,7 @@ def test_unknown_source_is_refused_with_advice(kind: str, tmp_path: Path) -> Non
     (tmp_path / "no.zip").write_bytes(b"PK\x03\x04 nothing")
     for path in (tmp_path / "missing", tmp_path / "empty", tmp_path / "file.bin", tmp_path / "no.zip"):
         if kind == "claude-memory" and path.is_file():
-            continue  # `claude-memory` accepts any file that is named
+            continue  # `claude-memory` accepts any file that the user names
         with pytest.raises(ImportRefused, match=r"Name|Download|Check"):
             read(kind, path)
 

@@ -1,4 +1,4 @@
-"""The file of the MCP memory server as a source (behaviours 240, 241)."""
+"""File of the MCP memory server as an import source (behaviours 240, 241)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def relation(source: str, target: str, kind: str = "knows") -> dict[str, Any]:
     return {"type": "relation", "from": source, "to": target, "relationType": kind}
 
 
-def test_entity_becomes_note_with_observations_and_relations() -> None:
+def test_entity_becomes_a_note_with_observations_and_relations() -> None:
     """behaviour 240"""
     found = records(read("server-memory", DATA / "server-memory"))
     ada = found["Ada Lindqvist"]
@@ -44,14 +44,14 @@ def test_entity_becomes_note_with_observations_and_relations() -> None:
     assert found["Signal [Box] 7"].content == "*No observations.*"
 
 
-def test_relation_from_unknown_entity_is_reported_and_to_unknown_kept(tmp_path: Path) -> None:
+def test_relation_is_reported_only_if_its_start_entity_is_unknown(tmp_path: Path) -> None:
     """behaviour 241"""
     items = read("server-memory", write(tmp_path, relation("b", "a"), entity("a"), relation("a", "gone")))
     assert records(items)["a"].edges == (RecordEdge("knows", "gone"),)
     assert skipped(items) == {"line 1": "the relation knows to 'a' begins at the unknown entity 'b'"}
 
 
-def test_observations_in_formats_of_forks_are_read(tmp_path: Path) -> None:
+def test_observations_in_the_formats_of_forks_are_read(tmp_path: Path) -> None:
     """behaviour 240"""
     path = write(
         tmp_path, entity("a", {"content": "dated", "timestamp": "2024"}, 5, None, {"x": 1}, "", "a\0b")
@@ -59,7 +59,7 @@ def test_observations_in_formats_of_forks_are_read(tmp_path: Path) -> None:
     assert records(read("server-memory", path))["a"].content == '- dated\n- 5\n- {"x": 1}\n- ab'
 
 
-def test_changed_relation_changes_only_hash_of_its_start_note(tmp_path: Path) -> None:
+def test_changed_relation_changes_only_the_hash_of_its_start_note(tmp_path: Path) -> None:
     """behaviour 240"""
     before = records(read("server-memory", write(tmp_path, entity("a"), entity("b"), relation("a", "b"))))
     after = records(
@@ -69,7 +69,7 @@ def test_changed_relation_changes_only_hash_of_its_start_note(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252"])
-def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
+def test_memory_files_in_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
     """behaviour 241"""
     path = tmp_path / "memory.json"
     text = "\n".join(
@@ -80,7 +80,7 @@ def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
     assert records(read("server-memory", tmp_path))["Zürich"].content == "- schön"
 
 
-def test_long_entity_is_split_into_parts(tmp_path: Path) -> None:
+def test_long_entity_is_split_into_several_notes(tmp_path: Path) -> None:
     """behaviour 240"""
     path = write(
         tmp_path, entity("a", *(f"fact{number} {'x' * 90}" for number in range(200))), relation("a", "b")
@@ -91,11 +91,11 @@ def test_long_entity_is_split_into_parts(tmp_path: Path) -> None:
     assert all(f"- fact{number} " in "".join(part.content for part in parts) for number in range(200))
 
 
-def test_memory_use_does_not_grow_with_file_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """behaviour 241: names and relations are not kept in memory; 600 names alone take 0.6 MB."""
-    monkeypatch.setattr(server_memory, "_BATCH", 50)  # maximum lines in memory before a write to disk
+def test_memory_use_does_not_grow_with_the_file_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """behaviour 241: names and relations are not kept in memory. The 600 names alone take 0.6 MB."""
+    monkeypatch.setattr(server_memory, "_BATCH", 50)  # maximum number of lines in memory before a disk write
     peaks = []
-    for count in (50, 200, 800):  # the first run only warms up
+    for count in (50, 200, 800):  # the first run warms up and is not compared
         names = [f"entity {number} {'x' * 1_000}" for number in range(count)]
         lines = [
             each

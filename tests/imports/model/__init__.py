@@ -1,1 +1,1 @@
-"""Tests that formats of other programs are read as values."""
+"""Tests for reading the formats of other programs as values."""

@@ -1,4 +1,4 @@
-"""Conversations as Markdown: nested headings, code fences and parts (behaviour 240)."""
+"""Conversations as Markdown: nested headings, code fences, and parts (behaviour 240)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_message_headings_are_nested_and_code_is_unchanged() -> None:
 
 
 @pytest.mark.parametrize("mark", ["```", "~~~~"])
-def test_open_code_block_is_closed_at_end_of_message(mark: str) -> None:
+def test_open_code_block_is_closed_when_the_message_ends(mark: str) -> None:
     """behaviour 240"""
     assert nest(f"a\n{mark}py\nx = 1") == f"a\n{mark}py\nx = 1\n{mark}"
     assert nest(f"a\n{mark}\nx\n{mark}") == f"a\n{mark}\nx\n{mark}"
@@ -37,7 +37,7 @@ def test_fence_is_longer_than_any_fence_in_its_text() -> None:
     assert text.startswith("``````python\n")
 
 
-def test_conversation_within_limit_is_one_part() -> None:
+def test_conversation_within_the_limit_becomes_one_part() -> None:
     """behaviour 240"""
     conversation = Conversation(id="1", title="t", messages=(Message("User", "hello"),))
     assert list(split_blocks(blocks_of(conversation), 1_000_000)) == ["## User\n\nhello"]
@@ -45,7 +45,7 @@ def test_conversation_within_limit_is_one_part() -> None:
     assert (part.title, part.text) == ("t [x]", "## User\n\nhello")
 
 
-def test_parts_fit_limit_and_contain_every_word() -> None:
+def test_parts_fit_the_limit_and_contain_every_word() -> None:
     """behaviour 240"""
     words = [f"wörd{number}" for number in range(9_000)]
     messages = (
@@ -61,7 +61,7 @@ def test_parts_fit_limit_and_contain_every_word() -> None:
     assert joined.count("(continued)") >= 2
 
 
-def test_split_code_block_continues_as_code_block() -> None:
+def test_split_code_block_continues_as_a_code_block() -> None:
     """behaviour 240"""
     code = "\n".join(f"line{number} = {number}" for number in range(3_000))
     message = Message("Assistant", f"See:\n\n```python\n{code}\n```\n\nDone.")

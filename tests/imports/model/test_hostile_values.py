@@ -1,4 +1,4 @@
-"""Conversations from any JSON value are either read or refused (behaviour 241)."""
+"""Conversations of any JSON value, which are read or refused without a crash (behaviour 241)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ANY = st.recursive(
 
 
 def maybe(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return mappings with some of the fields, whose values are valid or arbitrary."""
+    """Return mappings that contain some of the fields. The values are valid or arbitrary."""
     return st.fixed_dictionaries({}, optional={key: value | ANY for key, value in fields.items()})
 
 
@@ -113,7 +113,7 @@ def test_any_graph_line_is_read_or_refused(value: Any) -> None:
     assert isinstance(found, (Entity, Relation))
 
 
-def test_messages_other_than_list_are_refused() -> None:
+def test_messages_that_are_not_a_list_are_refused() -> None:
     """behaviour 241"""
     with pytest.raises(NoConversation):
         read_claude({"chat_messages": {}})

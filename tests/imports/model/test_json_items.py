@@ -1,4 +1,7 @@
-"""JSON lists of any length are read item by item, with the same values as `json` (behaviours 240, 241)."""
+"""JSON lists of any length, which are read item by item.
+
+The values are those of `json` (behaviours 240, 241).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def items(data: bytes, step: int = 1 << 20, **more: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("step", [1, 2, 5, 13, 64, 65_536])
-def test_items_have_same_values_as_json_module(step: int) -> None:
+def test_items_have_the_values_that_the_json_module_reads(step: int) -> None:
     """behaviour 240"""
     value = [1, 'a,]"', {"k": "é🌿", "deep": [[{"x": [1, 2]}]]}, None, -12.5e3, [], {}, True]
     for text in (json.dumps(value), json.dumps(value, ensure_ascii=False, indent=1)):
@@ -45,7 +48,7 @@ def test_items_have_same_values_as_json_module(step: int) -> None:
         b'{"title": nothing-at-all, "b": 1}',
     ],
 )
-def test_next_item_after_damage_is_found(step: int, damage: bytes) -> None:
+def test_item_after_damaged_data_is_found(step: int, damage: bytes) -> None:
     """behaviour 241"""
     data = b'[{"title": "a"}, ' + damage + b', {"title": "b", "c": [{"d": "}"}]}, {"title": "e"}]'
     found = items(data, step)
@@ -54,13 +57,13 @@ def test_next_item_after_damage_is_found(step: int, damage: bytes) -> None:
     assert sum(isinstance(each, Damaged) for each in found) == 1
 
 
-def test_item_above_size_limit_is_reported() -> None:
+def test_item_above_the_size_limit_is_reported() -> None:
     """behaviour 241"""
     data = b'[{"a": 1}, {"a": "' + b"x" * 3_000_000 + b'"}, {"a": 2}]'
     assert items(data, most=1 << 20) == [{"a": 1}, Damaged("the item has more than 1 MB"), {"a": 2}]
 
 
-def test_too_deeply_nested_item_is_reported() -> None:
+def test_item_with_too_deep_nesting_is_reported() -> None:
     """behaviour 241"""
     deep = b'{"a": ' + b"[" * 300_000 + b"]" * 300_000 + b"}"
     one, damaged, two = items(b'[{"a": 1}, ' + deep + b', {"a": 2}]')
@@ -69,7 +72,7 @@ def test_too_deeply_nested_item_is_reported() -> None:
 
 
 @pytest.mark.parametrize(("data", "read"), [(b"[1, 2", 2), (b'[1, {"a": "x', 1), (b"[1, tr", 1), (b"[", 0)])
-def test_items_before_end_of_truncated_list_are_read(data: bytes, read: int) -> None:
+def test_items_of_a_truncated_list_are_read(data: bytes, read: int) -> None:
     """behaviour 241"""
     *good, last = items(data)
     assert len(good) == read
@@ -77,7 +80,7 @@ def test_items_before_end_of_truncated_list_are_read(data: bytes, read: int) -> 
 
 
 @pytest.mark.parametrize("data", [b"[1] [3] and more", b"[1]]", b"[1 2]"])
-def test_text_after_item_or_list_is_reported(data: bytes) -> None:
+def test_text_after_an_item_or_list_is_reported(data: bytes) -> None:
     """behaviour 241"""
     one, damaged = items(data)
     assert one == 1
@@ -108,7 +111,7 @@ def test_unusual_values_of_exports_are_accepted(data: bytes, value: object) -> N
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[1,]", b"[" * 100_000, b"{1: 2}", b"[1,]x", b"9" * 5_000])
-def test_invalid_json_is_refused_with_reason(data: bytes) -> None:
+def test_invalid_json_is_refused_with_a_reason(data: bytes) -> None:
     """behaviour 241"""
     with pytest.raises(ValueError, match=r"\w+"):
         read_json(data)

@@ -1,4 +1,4 @@
-"""Names, properties and days of Logseq pages (behaviour 369)."""
+"""Names, properties and days in Logseq pages (behaviour 369)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_page_names_are_derived_from_file_names(stem: str, name: str) -> None:
     ],
 )
 def test_page_properties_are_read(content: str) -> None:
-    """behaviour 369: from the first lines or the first block."""
+    """behaviour 369: page properties are in the first lines or in the first block."""
     found = read_properties(content)
     assert found.title == "project/alpha"
     assert found.aliases == ("Alpha One", "Alpha, Two")
@@ -78,7 +78,7 @@ def test_block_properties_are_not_page_properties(content: str) -> None:
     assert read_properties(content).title is None
 
 
-def test_comments_in_settings_are_ignored() -> None:
+def test_comments_in_logseq_settings_are_ignored() -> None:
     text = (
         ';; :journal/page-title-format "yyyy"\n{:pages-directory "p" ; x\n'
         ' :journal/page-title-format "dd-MM-yyyy"\n}'
@@ -112,25 +112,25 @@ def test_days_are_read_in_each_format(text: str, own: str) -> None:
 @pytest.mark.parametrize(
     "text", ["Nov 31st, 2026", "05-06-2026", "Page 2026", "2026", "28-28-2026", "x" * 300]
 )
-def test_other_page_names_are_not_read_as_days(text: str) -> None:
-    """behaviour 369: ambiguous days are not read either, unless the settings define the format."""
+def test_page_names_in_other_formats_are_not_read_as_days(text: str) -> None:
+    """behaviour 369: an ambiguous day is not read unless the settings define the format."""
     assert read_day(text, logseq.TITLE_FORMAT) is None
 
 
-def test_settings_define_format_of_ambiguous_days() -> None:
+def test_settings_define_the_format_of_ambiguous_days() -> None:
     """behaviour 369"""
     assert read_day("05-06-2026", "dd-MM-yyyy") == date(2026, 6, 5)
     assert read_day("05-06-2026", "MM-dd-yyyy") == date(2026, 5, 6)
 
 
 @given(st.dates(min_value=date(1000, 1, 1)), st.sampled_from(logseq._FORMATS))
-def test_written_day_reads_back(day: date, day_format: str) -> None:
+def test_formatted_day_is_read_as_the_same_day(day: date, day_format: str) -> None:
     """behaviour 369"""
     assert read_day(write_day(day, day_format), logseq.TITLE_FORMAT) == day
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_read_without_error(text: str) -> None:
+def test_arbitrary_text_is_read_without_an_error(text: str) -> None:
     read_properties(text)
     read_settings(text)
     names_in(text)

@@ -64,7 +64,7 @@ def test_list_items_are_read_except_in_code_and_quotes() -> None:
     assert found.relations == (("uses", "B"),)
 
 
-def test_permalink_is_derived_from_address_or_title() -> None:
+def test_permalink_is_derived_from_the_address_or_title() -> None:
     """behaviour 240"""
     assert (
         permalink_of("memory://specs/Search Design")

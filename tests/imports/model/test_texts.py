@@ -44,7 +44,7 @@ MOMENT = datetime(2023, 11, 9, 20, 0, tzinfo=UTC)
         MOMENT,
     ],
 )
-def test_moment_is_read_in_each_format(value: object) -> None:
+def test_time_is_read_in_each_format(value: object) -> None:
     """behaviour 240"""
     assert parse_moment(value) == MOMENT
 
@@ -67,12 +67,12 @@ def test_moment_is_read_in_each_format(value: object) -> None:
         "9" * 500,
     ],
 )
-def test_invalid_moment_is_read_as_none(value: object) -> None:
+def test_invalid_time_is_read_as_none(value: object) -> None:
     """behaviour 241"""
     assert parse_moment(value) is None
 
 
-def test_days_before_1970_are_valid_moments() -> None:
+def test_days_before_1970_are_valid_times() -> None:
     """behaviour 240"""
     assert parse_moment(-86_400) == datetime(1969, 12, 31, tzinfo=UTC)
 
@@ -89,12 +89,12 @@ def test_days_before_1970_are_valid_moments() -> None:
         ("x" * 900, "x" * 200),
     ],
 )
-def test_relation_name_becomes_edge_type(written: str, name: str) -> None:
+def test_relation_name_is_converted_to_an_edge_type(written: str, name: str) -> None:
     """behaviour 240"""
     assert relation_type(written) == name
 
 
-def test_tags_have_no_blanks_and_are_unique() -> None:
+def test_imported_tags_have_no_spaces_and_are_unique() -> None:
     """behaviour 240"""
     assert tags_of(["Rail Company", "#kaffee", " ", "[x]", "Rail Company", "ünï/code"]) == (
         "Rail-Company", "kaffee", "x", "ünï/code",
@@ -102,7 +102,7 @@ def test_tags_have_no_blanks_and_are_unique() -> None:
     assert tag_of("#") == ""
 
 
-def test_invalid_characters_are_removed_from_text() -> None:
+def test_invalid_characters_are_removed_from_imported_text() -> None:
     """behaviour 241"""
     assert clean("a\0b\r\nc\rd\ud800e\U0001f600") == "ab\nc\nd\ufffde\U0001f600"
     assert clean_line(" a\n\nb\0 ", 10) == "a b"
@@ -111,11 +111,11 @@ def test_invalid_characters_are_removed_from_text() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_encodings_are_distinguished(encoding: str) -> None:
+def test_text_encoding_is_detected(encoding: str) -> None:
     """behaviour 241"""
     assert decode("Rösten, café".encode(encoding)) == "Rösten, café"
 
 
-def test_digest_depends_on_boundaries_between_parts() -> None:
+def test_digest_depends_on_the_boundaries_between_parts() -> None:
     """behaviour 240"""
     assert len({digest(parts) for parts in (("ab",), ("a", "b"), ("", "ab"), ("ab", ""), ("\ud800",))}) == 5

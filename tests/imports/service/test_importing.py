@@ -1,4 +1,4 @@
-"""Results for the records of a source, over several runs (behaviours 240 and 241)."""
+"""Results for the records of a source over several imports (behaviours 240 and 241)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def content_of(lithos: Lithos) -> dict[str, bytes]:
 
 
 async def test_vault_is_imported_with_links_tags_dates_and_attachments(tmp_path: Path) -> None:
-    """Behaviour 240: counts, bytes, and a second run without changes."""
+    """Behaviour 240: checks counts and bytes. A second import changes nothing."""
     async with serving(tmp_path) as lithos:
         planned = await bring(lithos, MarkdownSource(), DATA / "markdown", dry_run=True)
         assert lithos.files() == []
@@ -81,7 +81,7 @@ async def test_vault_is_imported_with_links_tags_dates_and_attachments(tmp_path:
         assert {**report.to_json(), "dry_run": True} == {
             **planned.to_json(),
             "notices": planned.to_json()["notices"]
-            + 1,  # broken frontmatter is only noticed when the note is written
+            + 1,  # broken frontmatter is noticed only when the note is written
             "rows": report.to_json()["rows"],
         }
         assert report.to_json()["carried"] == {"links": 7, "tags": 3, "dates": 7}
@@ -119,8 +119,8 @@ async def test_vault_is_imported_with_links_tags_dates_and_attachments(tmp_path:
         assert content_of(lithos) == before
 
 
-async def test_wiki_links_lead_to_notes_below_import_folder(tmp_path: Path) -> None:
-    """Behaviour 240: links keep working if a vault is imported into a folder."""
+async def test_wiki_links_resolve_to_notes_below_the_import_folder(tmp_path: Path) -> None:
+    """Behaviour 240: links must keep working if a vault is imported into a folder."""
     async with serving(tmp_path) as lithos:
         await bring(lithos, MarkdownSource(), DATA / "markdown", into="from/obsidian")
         catalogue = lithos.server.get(Catalogue)
@@ -153,7 +153,7 @@ async def test_memories_are_imported_with_tags_dates_and_properties(tmp_path: Pa
         assert [kind for kind, _ in lithos.events()].count("note.created") == 3
 
 
-async def test_imported_notes_have_normal_events_and_versions(tmp_path: Path) -> None:
+async def test_imported_notes_have_ordinary_events_and_versions(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(*(record(str(number)) for number in range(70))), agent="mover")
         created = [payload for kind, payload in lithos.events() if kind == "note.created"]
@@ -170,7 +170,7 @@ async def test_imported_notes_have_normal_events_and_versions(tmp_path: Path) ->
 # -- second run -----------------------------------------------------------------------------
 
 
-async def test_changed_source_updates_only_locally_unchanged_notes(tmp_path: Path) -> None:
+async def test_changed_source_updates_only_notes_without_local_changes(tmp_path: Path) -> None:
     """Behaviour 240"""
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a"), record("b"), record("c"), record("d")))
@@ -193,7 +193,7 @@ async def test_changed_source_updates_only_locally_unchanged_notes(tmp_path: Pat
         assert numbers(newest) == {"updated": 1}
 
 
-async def test_extracted_entities_do_not_count_as_local_change(tmp_path: Path) -> None:
+async def test_extracted_entities_do_not_count_as_a_local_change(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a", "Ada Lovelace wrote to Charles Babbage.")))
         path = lithos.knowledge / "title-a.md"
@@ -206,7 +206,7 @@ async def test_extracted_entities_do_not_count_as_local_change(tmp_path: Path) -
         assert numbers(report) == {"updated": 1}, reasons(report)
 
 
-async def test_update_from_changed_file_keeps_other_frontmatter(tmp_path: Path) -> None:
+async def test_update_from_a_changed_file_keeps_other_frontmatter(tmp_path: Path) -> None:
     """Behaviour 240"""
     vault = tmp_path / "vault"
     shutil.copytree(DATA / "markdown", vault)
@@ -222,7 +222,7 @@ async def test_update_from_changed_file_keeps_other_frontmatter(tmp_path: Path) 
         assert 'status-of-mine: "open"   # a comment stays' in (lithos.knowledge / "Atlas.md").read_text()
 
 
-async def test_deleted_notes_stay_deleted(tmp_path: Path) -> None:
+async def test_deleted_notes_are_not_imported_again(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a"), record("b")))
         gone = next(entry for entry in lithos.server.get(Catalogue) if entry.note.title == "Title a")
@@ -236,7 +236,7 @@ async def test_deleted_notes_stay_deleted(tmp_path: Path) -> None:
         assert numbers(await bring(lithos, Given(record("a")))) == {"unchanged": 1}
 
 
-async def test_lost_ledger_is_restored_from_notes(tmp_path: Path) -> None:
+async def test_lost_ledger_is_restored_from_the_notes(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a")))
         (tmp_path / ".lithos" / NAME).unlink()
@@ -249,7 +249,7 @@ async def test_lost_ledger_is_restored_from_notes(tmp_path: Path) -> None:
 # -- paths and ids -----------------------------------------------------------------------------
 
 
-async def test_existing_file_is_never_overwritten(tmp_path: Path) -> None:
+async def test_import_never_overwrites_an_existing_file(tmp_path: Path) -> None:
     put_note(tmp_path, "title-a.md", "# Mine\n")
     async with serving(tmp_path) as lithos:
         (lithos.knowledge / "folder").mkdir()
@@ -276,18 +276,18 @@ async def test_imported_file_names_are_valid_on_every_disk(tmp_path: Path) -> No
         assert numbers(await bring(lithos, Given(*records))) == {"unchanged": 5}
 
 
-async def test_notes_with_the_same_title_get_different_names(tmp_path: Path) -> None:
+async def test_notes_with_equal_titles_get_different_names(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         report = await bring(lithos, Given(*(record(str(n), title="Same") for n in range(60))))
         assert numbers(report) == {"created": 60}
         assert len(lithos.files()) == 60
-        # Duplicate ids of a source are reported.
+        # Duplicate ids in a source are reported.
         report = await bring(lithos, Given(record("a"), record("a", "Other.")))
         assert numbers(report) == {"created": 1, "duplicate": 1}
         assert "Some text." in (lithos.knowledge / "title-a.md").read_text()
 
 
-async def test_imported_paths_stay_below_import_folder(tmp_path: Path) -> None:
+async def test_imported_paths_stay_below_the_import_folder(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         odd = ("../../x.md", "/etc/x.md", ".hidden/x.md", "a/\x00.md")
         await bring(lithos, Given(*(record(str(n), path=path) for n, path in enumerate(odd))), into="in")
@@ -297,7 +297,7 @@ async def test_imported_paths_stay_below_import_folder(tmp_path: Path) -> None:
                 await lithos.server.get(Importing).begin(Options("given", "a", into))
 
 
-async def test_sources_with_the_same_ids_are_separated_by_folder(tmp_path: Path) -> None:
+async def test_sources_with_equal_ids_are_separated_by_folder(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a", "One.")), into="one")
         report = await bring(lithos, Given(record("a", "Two.")), into="two")
@@ -305,7 +305,7 @@ async def test_sources_with_the_same_ids_are_separated_by_folder(tmp_path: Path)
         assert lithos.files() == ["one/title-a.md", "two/title-a.md"]
 
 
-async def test_id_in_file_is_kept_unless_another_note_has_it(tmp_path: Path) -> None:
+async def test_file_id_is_kept_unless_another_note_uses_it(tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     vault.mkdir()
     own = "11111111-2222-4333-8444-555555555555"
@@ -326,7 +326,7 @@ async def test_id_in_file_is_kept_unless_another_note_has_it(tmp_path: Path) -> 
 # -- edges -------------------------------------------------------------------------------------
 
 
-async def test_relations_become_edges_when_all_notes_exist(tmp_path: Path) -> None:
+async def test_relations_become_edges_once_all_notes_exist(tmp_path: Path) -> None:
     """Behaviour 241"""
     async with serving(tmp_path) as lithos:
         edges = (RecordEdge("depends_on", "b"), RecordEdge("knows", "Title C"), RecordEdge("knows", "nobody"))
@@ -342,7 +342,7 @@ async def test_relations_become_edges_when_all_notes_exist(tmp_path: Path) -> No
         again = await bring(lithos, source)
         assert dict(again.edges) == {"there already": 2, "missing": 1}
         assert [kind for kind, _ in lithos.events()].count("edge.upserted") == 2
-        # The lists of a report are bounded.
+        # The lists in a report have a maximum length.
         report = await bring(lithos, Given(*(Malformed(f"line {n}", "why") for n in range(250))))
         told = report.to_json()
         assert told["notes"]["malformed"] == 250
@@ -363,7 +363,7 @@ async def test_relations_become_edges_when_all_notes_exist(tmp_path: Path) -> No
 # -- limits, bounds and failures ---------------------------------------------------------------
 
 
-async def test_too_large_records_are_skipped(tmp_path: Path) -> None:
+async def test_records_above_the_size_limit_are_skipped(tmp_path: Path) -> None:
     """Behaviour 241"""
     async with serving(tmp_path, storage={"max_content_size_bytes": 1_000}) as lithos:
         report = await bring(lithos, Given(record("a", "x" * 1_001), record("b", "x" * 1_000)))
@@ -374,7 +374,7 @@ async def test_too_large_records_are_skipped(tmp_path: Path) -> None:
         assert outcome.result == "malformed"
 
 
-async def test_unwritable_record_fails_and_is_reported(tmp_path: Path) -> None:
+async def test_record_that_cannot_be_written_is_reported_as_failed(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         deep: Any = []
         for _ in range(200):
@@ -385,7 +385,7 @@ async def test_unwritable_record_fails_and_is_reported(tmp_path: Path) -> None:
         assert "deeper" in reasons(report)["at a"]
 
 
-async def test_other_agents_can_write_during_import(tmp_path: Path) -> None:
+async def test_other_agents_can_write_during_an_import(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         written = 0
 
@@ -401,7 +401,7 @@ async def test_other_agents_can_write_during_import(tmp_path: Path) -> None:
             nursery.cancel_scope.cancel()
         assert numbers(report) == {"created": 70}
         assert written > 1
-        # An edit between plan and write is not overwritten.
+        # An edit between the plan and the write is not overwritten.
         await bring(lithos, Given(record("a")))
         importing = lithos.server.get(Importing)
         begun = await importing.begin(Options("given", "import"))
@@ -423,7 +423,7 @@ async def test_other_agents_can_write_during_import(tmp_path: Path) -> None:
 
 
 async def crash_after(data: Path, source: Any, path: Path, batches: int) -> None:
-    """Run an import that dies after a number of batches."""
+    """Run an import that dies after this number of batches."""
 
     async def die() -> None:
         async with serving(data) as lithos:
@@ -445,10 +445,13 @@ async def crash_after(data: Path, source: Any, path: Path, batches: int) -> None
         await die()
 
 
-async def test_interrupted_import_is_completed_by_next_import(
+async def test_interrupted_import_is_completed_by_the_next_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behaviour 241: both imports have the result of one import, at whichever batch the first one dies."""
+    """Behaviour 241: the first import dies after each batch in turn.
+
+    The result is the same as after one import.
+    """
     monkeypatch.setattr(run_module, "BATCH", 8)
     source = Given(
         *(record(str(n), title=f"T {n % 18}", edges=(RecordEdge("knows", str(n + 1)),)) for n in range(26))
@@ -472,8 +475,8 @@ async def test_interrupted_import_is_completed_by_next_import(
     assert [number for number, state in enumerate(states) if state != states[0]] == []
 
 
-async def test_existing_note_missing_from_ledger_is_not_deleted(tmp_path: Path) -> None:
-    """Behaviour 241: the process was killed between writing a note and writing the ledger."""
+async def test_existing_note_missing_from_the_ledger_is_not_deleted(tmp_path: Path) -> None:
+    """Behaviour 241: the process was killed after it wrote the note and before it wrote the ledger."""
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a")))
     os.truncate(tmp_path / ".lithos" / NAME, 3)
@@ -481,7 +484,7 @@ async def test_existing_note_missing_from_ledger_is_not_deleted(tmp_path: Path) 
         assert numbers(await bring(lithos, Given(record("a"), record("b")))) == {"unchanged": 1, "created": 1}
 
 
-def test_record_is_unchanged_after_json_round_trip() -> None:
+def test_record_is_unchanged_after_conversion_to_json_and_back() -> None:
     given = record(
         "a",
         tags=("x",),

@@ -1,4 +1,4 @@
-"""A Logseq graph is imported with its links, and dead links are listed (behaviours 369, 370)."""
+"""Import of a Logseq graph with its links, and the list of dead links (behaviours 369, 370)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def put_graph(root: Path, files: dict[str, str]) -> Path:
 
 
 async def targets(lithos: Lithos, path: str) -> dict[str, str | None]:
-    """Return the targets of a note's links, with the path of each target."""
+    """Return the link targets of a note, with the path of each target."""
     catalogue = lithos.server.get(Catalogue)
     entry = catalogue.at_path(path)
     assert entry is not None
@@ -57,7 +57,7 @@ async def targets(lithos: Lithos, path: str) -> dict[str, str | None]:
 
 
 @STYLES
-async def test_graph_links_lead_to_their_pages(tmp_path: Path, storage: dict[str, Any]) -> None:
+async def test_logseq_links_resolve_to_their_pages(tmp_path: Path, storage: dict[str, Any]) -> None:
     """behaviour 369"""
     graph = put_graph(tmp_path, FILES)
     before = {file: file.read_bytes() for file in graph.rglob("*.md")}
@@ -66,7 +66,7 @@ async def test_graph_links_lead_to_their_pages(tmp_path: Path, storage: dict[str
         assert numbers(report) == {"created": 9}
         found = await targets(lithos, "lg/pages/Home.md")
         assert found == {
-            "project___alpha": "lg/pages/project___alpha.md",  # alpha.md has the last part as its name
+            "project___alpha": "lg/pages/project___alpha.md",  # the last part of the name is alpha.md
             "Alpha One": "lg/pages/project___alpha.md",
             "what?": "lg/pages/what%3F.md",
             "area/health": "lg/pages/area%2Fhealth.md",
@@ -94,8 +94,11 @@ async def test_graph_links_lead_to_their_pages(tmp_path: Path, storage: dict[str
     assert {file: file.read_bytes() for file in graph.rglob("*.md")} == before
 
 
-async def test_dead_links_are_listed(tmp_path: Path) -> None:
-    """behaviour 370: in a plan and in a run, for all link types, without existing and imported targets."""
+async def test_dead_logseq_links_are_listed(tmp_path: Path) -> None:
+    """behaviour 370: covers the plan, the import and all link types.
+
+    Links to existing or imported targets are not listed.
+    """
     graph = put_graph(
         tmp_path,
         {
@@ -124,7 +127,7 @@ async def test_dead_links_are_listed(tmp_path: Path) -> None:
             assert each.to_json()["dead_links"] == 3
 
 
-async def test_dead_links_beyond_list_limit_are_counted(tmp_path: Path) -> None:
+async def test_dead_links_above_the_list_limit_are_counted(tmp_path: Path) -> None:
     """behaviour 370"""
     graph = put_graph(tmp_path, {"a.md": "".join(f"[[Missing page {i}]]\n" for i in range(1_200))})
     async with serving(tmp_path / "data") as lithos:

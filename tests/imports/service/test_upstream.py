@@ -1,4 +1,4 @@
-"""`lithos import --from lithos` imports an upstream data directory into a server that has its own data."""
+"""Import of an upstream data directory into a server with its own data (`lithos import --from lithos`)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_upstream_directory_is_imported_completely_and_only_once(
         told = [
             (kind, payload.get("task_id")) for kind, payload in lithos.events() if kind.startswith("task.")
         ]
-        # Closed tasks emit no events. Epics, gates and tasks behind a gate are never reported as ready.
+        # Closed tasks have no events. Epics, gates and tasks behind a gate are never reported as ready.
         assert {task for kind, task in told if kind == "task.created"} == {
             upstream.OPEN, upstream.GATE, upstream.EPIC,
         }  # fmt: skip
@@ -104,7 +104,7 @@ async def test_upstream_directory_is_imported_completely_and_only_once(
 async def check(lithos: Lithos) -> None:
     note = await lithos.read(upstream.RAFT)
     assert note["metadata"]["extra"]["owner_key"] == 7
-    assert note["retrieval_count"] == 2  # one retrieval from upstream's log and one made here
+    assert note["retrieval_count"] == 2  # one retrieval comes from the upstream log, and one was made here
     text = (lithos.knowledge / "raft.md").read_bytes().decode()
     assert "owner_key: 007  # theirs" in text
     assert text.endswith(upstream.NOTES["raft.md"].partition("\n---\n")[2])
@@ -129,7 +129,7 @@ async def check(lithos: Lithos) -> None:
     assert (stats["salience"], stats["cited_count"]) == (0.48, 4)
 
 
-async def test_imported_receipt_accepts_feedback(tmp_path: Path) -> None:
+async def test_receipt_from_upstream_accepts_feedback(tmp_path: Path) -> None:
     """behaviour 240"""
     source = upstream.build(tmp_path / "theirs")
     async with serving(tmp_path / "ours") as lithos:
@@ -140,12 +140,12 @@ async def test_imported_receipt_accepts_feedback(tmp_path: Path) -> None:
         )  # fmt: skip
         assert (await lithos.call("lithos_node_stats", node_id=upstream.RAFT))["cited_count"] == 5
         again = await import_from(lithos, source)
-        assert counts(again)["tasks"] == {"unchanged": 4, "left": 1}  # the task was completed here since
+        assert counts(again)["tasks"] == {"unchanged": 4, "left": 1}  # the task was completed in this server
         assert counts(again)["claims"] == {"left": 2}  # completion deleted the claims, and they do not return
         assert (await lithos.call("lithos_task_get", task_id=upstream.OPEN))["task"]["status"] == "completed"
 
 
-async def test_changed_source_updates_only_locally_unchanged_rows(tmp_path: Path) -> None:
+async def test_changed_source_updates_only_rows_without_local_changes(tmp_path: Path) -> None:
     """behaviour 240"""
     source = upstream.build(tmp_path / "theirs")
     database = source / ".lithos" / "coordination.db"
@@ -171,8 +171,8 @@ async def test_changed_source_updates_only_locally_unchanged_rows(tmp_path: Path
         assert (await lithos.read(upstream.RAFT))["retrieval_count"] == 3
 
 
-async def test_rows_with_ids_taken_by_other_objects_are_left_out(tmp_path: Path) -> None:
-    """behaviour 240: a task, an edge and a note with ids that other objects have."""
+async def test_rows_whose_ids_are_already_in_use_are_skipped(tmp_path: Path) -> None:
+    """behaviour 240: covers a task, an edge and a note whose ids belong to other objects."""
     source = upstream.build(tmp_path / "theirs")
     ours = upstream.build(tmp_path / "ours")
     database = ours / ".lithos" / "coordination.db"
@@ -191,7 +191,7 @@ async def test_rows_with_ids_taken_by_other_objects_are_left_out(tmp_path: Path)
             report = await import_from(lithos, source)
             left = {row.position for row in report.listed["row"]}
             assert f"tasks {upstream.OPEN}" in left
-            assert f"edges {upstream.EDGE}" not in left  # the edge connects other notes here
+            assert f"edges {upstream.EDGE}" not in left  # in this vault, the edge connects other notes
             assert len([one for one in left if one.startswith("task_edges")]) == 3
             assert len([one for one in left if one.startswith("claims")]) == 2
             assert len([one for one in left if one.startswith("findings")]) == 1
@@ -202,7 +202,7 @@ async def test_rows_with_ids_taken_by_other_objects_are_left_out(tmp_path: Path)
         (theirs,) = (item for item in (await lithos.call("lithos_list"))["items"] if item["title"] == "Raft")
         assert theirs["id"] != upstream.RAFT
         stats = await lithos.call("lithos_node_stats", node_id=theirs["id"])
-        assert stats["salience"] == 0.48  # learned data belongs to its note
+        assert stats["salience"] == 0.48  # learned data is stored with its note
         typed = (await lithos.call("lithos_edge_list", from_id=theirs["id"], type="supports"))["edges"]
         assert [edge["to_id"] for edge in typed] == [upstream.PAXOS]
 
@@ -226,7 +226,7 @@ def items(source: Path) -> list[str]:
     return [f"{item.position}: {item.reason}" for item in read_tables(source) if hasattr(item, "position")]
 
 
-def test_unreadable_rows_are_reported_with_their_place(tmp_path: Path) -> None:
+def test_unreadable_rows_are_reported_with_their_position(tmp_path: Path) -> None:
     """behaviour 241"""
     source = upstream.build(tmp_path / "theirs")
     database = source / ".lithos" / "coordination.db"
@@ -244,7 +244,7 @@ def test_unreadable_rows_are_reported_with_their_place(tmp_path: Path) -> None:
     assert "edges.db: the database cannot be read" in told
 
 
-def test_database_changed_during_import_is_refused(tmp_path: Path) -> None:
+def test_database_that_changes_during_the_import_is_refused(tmp_path: Path) -> None:
     """behaviour 241"""
     source = upstream.build(tmp_path / "theirs")
     reading = read_tables(source)
@@ -254,7 +254,7 @@ def test_database_changed_during_import_is_refused(tmp_path: Path) -> None:
         list(reading)
 
 
-def test_batches_are_unchanged_after_json_round_trip(tmp_path: Path) -> None:
+def test_batches_are_unchanged_after_conversion_to_json_and_back(tmp_path: Path) -> None:
     source = upstream.build(tmp_path / "theirs")
     batches = [item for item in read_tables(source) if hasattr(item, "rows")]
     assert {batch.table.name for batch in batches} == set(TABLES)
@@ -265,8 +265,11 @@ def test_batches_are_unchanged_after_json_round_trip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [14, pytest.param(1, marks=pytest.mark.nightly)])
-async def test_import_interrupted_at_any_batch_is_completed_by_next(tmp_path: Path, step: int) -> None:
-    """behaviour 241: the import stops after each batch in turn; the result is the same as after one run."""
+async def test_import_interrupted_at_any_batch_is_completed_by_the_next(tmp_path: Path, step: int) -> None:
+    """behaviour 241: the import stops after each batch in turn.
+
+    The result is the same as after one import.
+    """
     source = upstream.build(tmp_path / "theirs")
 
     class Ends(Exception):
@@ -313,8 +316,8 @@ async def test_import_interrupted_at_any_batch_is_completed_by_next(tmp_path: Pa
         assert state(data) == state(tmp_path / "whole"), after
 
 
-async def test_write_ahead_log_is_read_and_source_is_unchanged(tmp_path: Path) -> None:
-    """behaviour 241: the source server was killed."""
+async def test_source_with_a_write_ahead_log_is_read_and_unchanged(tmp_path: Path) -> None:
+    """behaviour 241: the source server was killed and left a write-ahead log."""
     source = upstream.build(tmp_path / "theirs")
     script = (
         "import os,sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('PRAGMA journal_mode=WAL');"

@@ -1,4 +1,4 @@
-"""Tests for splitting passages into conversation turns and other short blocks."""
+"""Division of passages into conversation turns and other short blocks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_wrapped_line_belongs_to_its_turn() -> None:
     assert blocks_of("Ann: It is\nvery late.\nBen: Yes.") == ["Ann: It is\nvery late.", "Ben: Yes."]
 
 
-def test_separator_lines_join_the_preceding_block() -> None:
+def test_separator_lines_belong_to_the_preceding_block() -> None:
     assert blocks_of("***\n\nOne thing.\n\n***\n\nAnother.") == ["***\n\nOne thing.\n\n***", "Another."]
 
 

@@ -1,4 +1,4 @@
-"""Tests for composing a briefing: token budgets, shares per note, and headers that note texts cannot fake."""
+"""Composition of a briefing: token budgets, shares per note, and headers that note texts cannot fake."""
 
 from __future__ import annotations
 
@@ -81,23 +81,23 @@ def test_single_note_may_fill_the_whole_budget() -> None:
 
 
 @pytest.mark.parametrize("budget", [200, 300, 1_000])
-def test_byte_count_keeps_the_budget_of_every_tokenizer(budget: int) -> None:
+def test_byte_estimate_fits_the_budget_of_every_tokenizer(budget: int) -> None:
     briefing = compose(Material(sources=sources(3, 8), terms=TERMS), budget, count_safely)
     assert 0 < COUNT(briefing.text) <= briefing.tokens <= budget
 
 
 @given(st.text(max_size=2_000))
-def test_safe_count_is_never_less_than_the_token_count(text: str) -> None:
+def test_safe_token_estimate_is_never_below_the_token_count(text: str) -> None:
     assert count_safely(text) >= COUNT(text) >= count_bytes(text)
 
 
 @given(st.text(max_size=3_000), st.integers(0, 400))
-def test_text_cut_to_a_token_limit_fits(text: str, most: int) -> None:
+def test_text_is_cut_to_fit_a_token_limit(text: str, most: int) -> None:
     assert COUNT(text[: fitting_length(text, most, COUNT)]) <= most
     assert COUNT(cut_tidily(text, most, COUNT)) <= most
 
 
-def test_near_duplicate_passage_is_shown_once() -> None:
+def test_near_duplicate_passage_is_shown_only_once() -> None:
     same = "The zebra shows its stripes at night when the lions sleep on the far side of the river."
     other = "Stripes of a zebra are as good as a name: no two of them are alike, by day or by night."
     briefing = compose(
@@ -112,9 +112,9 @@ def test_near_duplicate_passage_is_shown_once() -> None:
 
 @pytest.mark.parametrize("budget", [1_000, 2_000])
 def test_many_small_notes_fill_the_budget(budget: int) -> None:
-    """The parts need more tokens separately than together.
+    """Separate parts need more tokens than the same parts together.
 
-    The briefing uses the tokens saved for further text.
+    The briefing uses the saved tokens for more text.
     """
     notes = [
         source(number, f"Zebra {number} showed its stripes to {number + 7} lions at night {number * 31}.")
@@ -124,7 +124,7 @@ def test_many_small_notes_fill_the_budget(budget: int) -> None:
     assert 0.95 * budget <= briefing.tokens <= budget
 
 
-def test_repeated_wording_keeps_part_of_its_value_unless_identical() -> None:
+def test_similar_wording_keeps_part_of_its_value_unless_identical() -> None:
     def option(note: int, worth: float, *concepts: str) -> Option:
         return Option(note=note, section=0, cost=10, worth=worth, shares={}, concepts=concepts)
 
@@ -137,13 +137,13 @@ def test_repeated_wording_keeps_part_of_its_value_unless_identical() -> None:
     assert Chooser(options, [], evolve(limits, kept=0.5)).choose() == [0, 1]
 
 
-def test_note_unrelated_to_the_query_is_left_out() -> None:
+def test_note_unrelated_to_the_query_is_omitted() -> None:
     briefing = compose(Material(sources=[source(0, "Bread needs time and salt.")], terms=TERMS), 2_000, COUNT)
     assert (briefing.text, list(briefing.items)) == ("", [])
     assert [left.reason for left in briefing.dropped] == ["no passage is related to the query"]
 
 
-def test_excerpt_grows_within_its_section_before_next_section_follows() -> None:
+def test_excerpt_fills_its_section_before_the_next_section_follows() -> None:
     near = "\n\n".join(f"Paragraph {n} of the section says more." + " And more." * 30 for n in range(3))
     content = f"## Stripes\n\nThe zebra has stripes at night.\n\n{near}\n\n## Bread\n\nSalt and time."
     sources = [source(0, content), source(1, "## Bread\n\nYeast and flour.")]
@@ -153,7 +153,7 @@ def test_excerpt_grows_within_its_section_before_next_section_follows() -> None:
     assert ("Paragraph 2" in large.text, "Salt" in large.text, "Yeast" in large.text) == (True, True, False)
 
 
-def test_excerpts_hide_comments_and_start_and_end_at_sentences() -> None:
+def test_excerpts_omit_comments_and_start_and_end_at_sentences() -> None:
     link = "[a link. of some words](https://example.org/zebra?a.b)"
     prose = " ".join(f"The zebra of herd {n} has stripes, see {link} there." for n in range(40))
     items = "\n".join(f"- zebra item {n} has stripes and a name of words" for n in range(60))
@@ -167,7 +167,7 @@ def test_excerpts_hide_comments_and_start_and_end_at_sentences() -> None:
     assert split_note("Note", "```sh\necho 5 %% 3\n```\n\nNot %% this.", 500, 1_000).content.count("%%") == 2
 
 
-def test_best_note_shows_unmatched_text_before_weak_notes() -> None:
+def test_briefing_shows_unmatched_text_of_best_note_before_weaker_notes() -> None:
     rest = "\n\n".join(f"Turn {n}: " + " ".join(f"w{n}x{k}" for k in range(60)) for n in range(6))
     best = source(0, f"The zebra has stripes at night.\n\n{rest}", score=1.0)
     others = [source(n, f"Elsewhere a zebra, {n}. " + f"u{n} v{n} " * 50, score=0.2) for n in range(1, 30)]
@@ -224,7 +224,7 @@ LONG_KINDS = {
 
 
 def calls_of(work: Callable[[], object]) -> int:
-    """Return the number of function calls that `work` makes. Other processes cannot change this cost."""
+    """Return the number of function calls that `work` makes. Other processes do not affect this cost."""
     calls = 0
 
     def count(*_: object) -> None:
@@ -251,17 +251,17 @@ def calls_for_long(unit: str, length: int, most: int) -> int:
 
 
 @pytest.mark.parametrize("unit", LONG_KINDS.values(), ids=LONG_KINDS)
-def test_work_on_one_long_note_is_linear_and_bounded(unit: str) -> None:
-    """docs/spec/context.md §1: Lithos reads as much heading and fence text as prose of the same cost."""
+def test_work_on_one_long_note_is_linear_and_limited(unit: str) -> None:
+    """docs/spec/context.md §1: heading and fence text is read only as far as prose of the same cost."""
     few, many = calls_for_long(unit, 8_000, 2_000_000), calls_for_long(unit, 32_000, 2_000_000)
     assert many <= 5 * few + 7_000
     assert calls_for_long(unit, 200_000, 50_000) <= 250_000
 
 
-def test_scanned_text_of_a_briefing_is_bounded_across_notes() -> None:
-    """Small notes that are expensive to parse count as larger.
+def test_briefing_scans_limited_text_across_notes() -> None:
+    """Small notes that are expensive to parse count as larger notes.
 
-    Only the beginning of the notes after them is read.
+    Of the notes that follow, only the beginning is read.
     """
     dear = "zebra\n===\n\n" + "- - - - zebra\n" * 400
     left, lines = 200_000, 0
@@ -291,14 +291,14 @@ def test_passage_after_many_fences_is_repaired_quickly() -> None:
     assert fences.looked < 40
 
 
-def test_header_is_one_line_of_bounded_length() -> None:
+def test_briefing_header_is_one_line_of_limited_length() -> None:
     line = header("T\n\nx" * 400, "p" * 9_000, 3, " > ".join(["s" * 90] * 5))
     assert "\n" not in line
     assert len(line) < 600
 
 
-def test_long_task_is_cut_to_leave_space_for_notes() -> None:
-    """docs/spec/context.md §1: the task text is longer than the budget."""
+def test_long_task_text_is_cut_to_leave_space_for_notes() -> None:
+    """docs/spec/context.md §1: in this test, the task text is longer than the budget."""
     task = Task(id="t", title="T" * 900, description="word " * 4_000, created_by="ann", created_at=START)
     part = TaskPart(task=task)
     content = "The zebra has stripes at night. " * 10
@@ -325,7 +325,7 @@ def test_long_lines_and_large_notes_fit_the_budget(content: str) -> None:
     assert briefing.items
 
 
-def test_best_single_passage_beats_many_small_ones() -> None:
+def test_best_single_passage_is_preferred_to_many_small_passages() -> None:
     small = [Option(note=n, section=0, cost=1, worth=0.01, shares={}, concepts=(f"s{n}",)) for n in range(9)]
     big = Option(note=99, section=0, cost=10, worth=1.0, shares={}, concepts=("big",))
     options = [*small, big]

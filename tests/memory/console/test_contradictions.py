@@ -1,4 +1,4 @@
-"""Tests for settling a contradiction between two notes in the console (behaviour 402)."""
+"""Resolution of a contradiction between two notes in the console (behaviour 402)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACE = "/console/contradictions"
 
 
 async def contradict(person: Visitor, one: str, other: str, **more: Any) -> str:
-    """Record, as an agent, that note `one` contradicts note `other`, and return the id of the new edge."""
+    """Record as an agent that note `one` contradicts note `other`. Return the id of the new edge."""
     edge = {"type": "contradicts", "weight": 0.8, "namespace": "default", "provenance_actor": "reviewer"}
     answer = await person.lithos.call("lithos_edge_upsert", from_id=one, to_id=other, **edge | more)
     return str(answer["edge_id"])
@@ -27,19 +27,19 @@ async def state_of(person: Visitor, edge: str) -> str | None:
 
 
 async def warned(person: Visitor, note: str) -> list[str]:
-    """Return the kinds of the warnings that agents get about a note."""
+    """Return the kinds of warnings that agents get about a note."""
     return [each["kind"] for each in (await person.lithos.read(note)).get("warnings", ())]
 
 
 def way_to(page: Element) -> str:
-    """Return the address of the page's only `Settle…` link."""
+    """Return the address of the only `Settle…` link on the page."""
     (link,) = {each.attributes["href"] for each in page.all("a", "do") if each.text == "Settle…"}
     return link
 
 
 @pytest.mark.parametrize("ending", ["one", "other", "accepted_dual", "refuted", "merged"])
-async def test_each_settlement_is_applied_once_and_names_the_person(tmp_path: Path, ending: str) -> None:
-    """behaviour 402: settle from the note page, through the tool that agents use."""
+async def test_each_settlement_is_applied_once_under_the_users_name(tmp_path: Path, ending: str) -> None:
+    """behaviour 402: the settlement starts on the note page and uses the same tool as agents."""
     async with visiting(tmp_path) as person:
         await person.submit("/console/identity", agent="Ann Person")
         one = await person.lithos.create("Four seconds", "We wait 4 s.", agent="ben")
@@ -50,7 +50,7 @@ async def test_each_settlement_is_applied_once_and_names_the_person(tmp_path: Pa
         for told in ("Four seconds", "We wait 4 s.", "We wait 9 s.", "reviewer", "4 is not <b>9</b>"):
             assert told in asked.told, told
         assert "recorded under the name Ann Person" in asked.told
-        # The settling page was opened from the other note, so it lists that note first.
+        # The settlement page was opened from the other note, so it lists that note first.
         action, fields = form_of(await person.page(way_to(page)), PLACE)
         assert (fields["one"], fields["other"]) == (other, one)
         shown = await person.press(action, **(fields | {"ending": ending}))
@@ -76,10 +76,10 @@ async def test_each_settlement_is_applied_once_and_names_the_person(tmp_path: Pa
         assert "No two notes contradict each other." in feed.text
 
 
-async def test_each_list_of_contradictions_links_to_the_settling_page(tmp_path: Path) -> None:
-    """behaviour 402: the overview, the Care page and both notes link to it.
+async def test_each_list_of_contradictions_links_to_the_settlement_page(tmp_path: Path) -> None:
+    """behaviour 402: the overview, the Care page and both notes link to the settlement page.
 
-    The notes no longer do after settling.
+    After the settlement, the notes no longer link to it.
     """
     async with visiting(tmp_path) as person:
         await person.lithos.server.get(CatchingUp).done.wait()
@@ -95,12 +95,12 @@ async def test_each_list_of_contradictions_links_to_the_settling_page(tmp_path: 
         await person.submit(f"{PLACE}?one={one}&other={other}", PLACE, ending="refuted")
         assert [await state_of(person, edge) for edge in edges] == ["refuted"] * 2, "either way round"
         assert "no open contradiction" in (await person.look(f"{PLACE}?one={one}&other={other}", 404)).text
-        for address in pages[2:]:  # the first two pages may be a few seconds old
+        for address in pages[2:]:  # the first two pages may be a few seconds out of date
             assert PLACE not in await person.page(address), address
 
 
 async def test_contradiction_settled_meanwhile_is_reported_and_not_overwritten(tmp_path: Path) -> None:
-    """behaviour 402: the form applies only to the contradiction that it showed."""
+    """behaviour 402: the form applies only to the contradiction that it shows."""
     async with visiting(tmp_path) as person:
         one, other = await person.lithos.create("One"), await person.lithos.create("Other")
         edge = await contradict(person, one, other)
@@ -118,7 +118,7 @@ async def test_contradiction_settled_meanwhile_is_reported_and_not_overwritten(t
         assert await state_of(person, again) == "None"
 
 
-async def test_form_without_choice_or_session_changes_nothing(tmp_path: Path) -> None:
+async def test_settlement_form_without_choice_or_session_changes_nothing(tmp_path: Path) -> None:
     """behaviour 402"""
     async with visiting(tmp_path) as person:
         one, other = await person.lithos.create("One"), await person.lithos.create("Other")

@@ -1,4 +1,4 @@
-"""Tests for the graph page: drawn neighbourhoods, their tables and their layout (docs/spec/console.md §2)."""
+"""Graph page: drawn neighbourhoods, their tables, and their layout (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tests.servers import MISSING_ID, Lithos, serving
 
 
 async def star(lithos: Lithos, leaves: int, *, size: int = 30) -> list[str]:
-    """Create a hub and `leaves` notes, each linked to the hub and to an earlier leaf.
+    """Create a hub and `leaves` notes. Each note is linked to the hub and to an earlier leaf.
 
-    Return the ids, hub first.
+    Return the note ids, starting with the hub.
     """
     ids = [await lithos.create("Hub", "The middle of all.")]
     for number in range(leaves):
@@ -44,7 +44,7 @@ async def show(person: Visitor, **args: object) -> Element:
     return await person.look(f"/console/graph?{urlencode(args)}")
 
 
-async def test_neighbourhood_is_drawn_and_listed_in_tables(tmp_path: Path) -> None:
+async def test_graph_neighbourhood_is_drawn_and_listed_in_tables(tmp_path: Path) -> None:
     """behaviour 235: the graph page renders."""
     async with visiting(tmp_path, settled=True) as person:
         lithos = person.lithos
@@ -79,7 +79,7 @@ async def test_neighbourhood_is_drawn_and_listed_in_tables(tmp_path: Path) -> No
         assert len(nodes_of(await show(person, note=far, depth=1))) == 3
 
 
-async def test_graph_page_shows_most_central_notes_by_default(tmp_path: Path) -> None:
+async def test_graph_page_shows_the_most_central_notes_by_default(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         await star(person.lithos, 12)
         await person.lithos.create("Alone")
@@ -93,7 +93,7 @@ async def test_graph_page_shows_most_central_notes_by_default(tmp_path: Path) ->
         assert "Hub" in (await show(person, q="the middle of all", depth=1)).all("main")[0].text
 
 
-async def test_empty_vault_and_wrong_ids_get_advice(tmp_path: Path) -> None:
+async def test_graph_page_gives_advice_for_empty_vaults_and_wrong_ids(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         assert "There are no notes yet." in (await show(person)).text
         assert "The search found no note to start from." in (await show(person, q="zebra")).text
@@ -108,7 +108,7 @@ async def test_empty_vault_and_wrong_ids_get_advice(tmp_path: Path) -> None:
             assert len(nodes_of(await show(person, depth=wrong, offset=wrong, by=wrong))) == 1
 
 
-async def test_picture_shows_nearest_notes_first_then_by_pagerank(
+async def test_graph_picture_shows_nearest_notes_first_then_by_pagerank(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as lithos:
@@ -134,7 +134,7 @@ async def test_picture_shows_nearest_notes_first_then_by_pagerank(
         assert (len(cut.lines), cut.lines_left_out) == (5, len(everything.lines) - 5)
 
 
-async def test_graph_of_300_notes_fits_a_page(tmp_path: Path) -> None:
+async def test_graph_of_300_notes_fits_the_page_size_limit(tmp_path: Path) -> None:
     vault = tmp_path / "knowledge"
     vault.mkdir()
     random.seed(1)
@@ -178,7 +178,7 @@ async def test_same_graph_is_drawn_identically_and_cached(tmp_path: Path) -> Non
         assert len(drawings._kept) <= KEPT
 
 
-def test_layout_is_deterministic_and_keeps_linked_nodes_close() -> None:
+def test_layout_is_deterministic_and_puts_linked_nodes_close_together() -> None:
     random.seed(4)
     edges = [(number, number // 3) for number in range(1, 60)] + [(60, 61), (61, 62)]
     places = lay_out(65, edges)
@@ -212,7 +212,7 @@ def test_small_graphs_get_a_layout() -> None:
         assert all(0 <= x <= 1 and 0 <= y <= 1 for x, y in places)
 
 
-async def test_edges_that_repeat_provenance_are_listed_once(tmp_path: Path) -> None:
+async def test_edge_that_repeats_provenance_is_listed_only_once(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source", "a")
         note = await lithos.create("Note", "b", derived_from_ids=[source])
@@ -237,8 +237,8 @@ async def test_edges_that_repeat_provenance_are_listed_once(tmp_path: Path) -> N
         assert [(line.kind, line.name) for line in picture.lines] == [("derived", "derived from")]
 
 
-async def test_hostile_titles_types_and_queries_run_no_script(tmp_path: Path) -> None:
-    """behaviour 236: the graph page shows hostile texts as plain text."""
+async def test_hostile_titles_types_and_queries_do_not_run_scripts(tmp_path: Path) -> None:
+    """behaviour 236: the graph page shows hostile text as plain text."""
     async with visiting(tmp_path, settled=True) as person:
         made = [
             await person.lithos.write(f"{text} {n}", f"zebra [[Hub]] {text}")
@@ -252,7 +252,7 @@ async def test_hostile_titles_types_and_queries_run_no_script(tmp_path: Path) ->
         await show(person, by="namespace", q="zebra")
 
 
-async def test_hub_is_folded_unless_the_picture_starts_there(tmp_path: Path) -> None:
+async def test_hub_is_collapsed_unless_the_graph_starts_there(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         hub, *_ = await star(lithos, HUB + 2)
         near = await lithos.create("Near", "See [[Hub]] and [[Few]].")
@@ -272,7 +272,7 @@ async def test_hub_is_folded_unless_the_picture_starts_there(tmp_path: Path) -> 
         assert {node.folded for node in (await around([hub], 1)).nodes} == {0}
 
 
-async def test_long_labels_are_shortened_and_folders_keep_their_colours(tmp_path: Path) -> None:
+async def test_long_graph_labels_are_shortened_and_folder_colours_are_stable(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         folders = ["ideas", "people", "work/deep"]
         for number, folder in enumerate(folders):

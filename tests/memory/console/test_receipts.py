@@ -1,4 +1,4 @@
-"""Tests for the receipt list and the page of one receipt (docs/spec/console.md §2)."""
+"""Receipt list and the page of one receipt (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def make_task(person: Visitor, title: str = "Find out") -> str:
     return str(answer["task_id"])
 
 
-async def test_receipt_page_shows_question_scouts_and_results(tmp_path: Path) -> None:
+async def test_receipt_page_shows_the_question_scouts_and_results(tmp_path: Path) -> None:
     """behaviour 235: the receipt page renders."""
     async with visiting(tmp_path, settled=True) as person:
         one = await person.lithos.create("Zebra", "stripes of a zebra")
@@ -77,12 +77,12 @@ async def test_receipt_page_shows_later_citations(tmp_path: Path) -> None:
         assert "of 3 notes, 1 cited and 1 marked as misleading" in page.text
         assert "Unrelated" in page.text
         while "remembered: 1.0 for" not in await person.page(address):
-            await trio.sleep(0.02)  # learning runs after the completion
+            await trio.sleep(0.02)  # the feedback is learned after the completion
         elder = await person.look(f"/console/receipts/{before['receipt_id']}")
         assert "about" in elder.text
         assert address in elder.links
         assert "This retrieval names no task" in await person.page(f"/console/receipts/{other['receipt_id']}")
-        # A completion without a receipt id applies to the newest receipt.
+        # A completion without a receipt id refers to the newest receipt.
         task = await make_task(person)
         answer = await retrieve(person, task_id=task)
         await call("lithos_task_complete", task_id=task, agent="ann", cited_nodes=ids[:1])
@@ -93,8 +93,8 @@ async def test_receipt_page_shows_later_citations(tmp_path: Path) -> None:
         assert "without feedback" in await person.page(f"/console/receipts/{answer['receipt_id']}")
 
 
-async def test_receipt_list_is_newest_first_filtered_and_paged(tmp_path: Path) -> None:
-    """Private retrievals are marked, and retrievals of deleted notes are still listed."""
+async def test_receipt_list_is_sorted_newest_first_filtered_and_paged(tmp_path: Path) -> None:
+    """Private retrievals are marked. Retrievals of deleted notes are still listed."""
     async with visiting(tmp_path, settled=True) as person:
         assert "No agent has retrieved anything yet." in await person.page("/console/receipts")
         zebra = await person.lithos.create("Zebra", "zebra stripes")
@@ -123,7 +123,7 @@ async def test_receipt_list_is_newest_first_filtered_and_paged(tmp_path: Path) -
         await person.look("/console/receipts/rcpt_0", 404)
 
 
-def test_receipt_pages_are_found_by_index(tmp_path: Path, monkeypatch: Any) -> None:
+def test_receipt_pages_are_read_through_an_index(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(receipt_rows, "SCANNED", 10)
     store = StatsStore.open(tmp_path / "stats.db", NOW)
     store.try_writing()
@@ -160,8 +160,8 @@ def test_receipt_pages_are_found_by_index(tmp_path: Path, monkeypatch: Any) -> N
     store.close()
 
 
-async def test_hostile_questions_agents_and_titles_run_no_script(tmp_path: Path) -> None:
-    """behaviour 236: the receipt pages show hostile texts as plain text."""
+async def test_hostile_questions_agents_and_titles_do_not_run_scripts(tmp_path: Path) -> None:
+    """behaviour 236: the receipt pages show hostile text as plain text."""
     async with visiting(tmp_path, settled=True) as person:
         for number, text in enumerate(HOSTILE):
             await person.lithos.write(f"{text} {number}", f"zebra {text}")

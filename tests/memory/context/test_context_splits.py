@@ -1,4 +1,4 @@
-"""Tests for the cache of split notes: entries match the exact text, and the cache size is bounded."""
+"""Cache of split notes. Entries match the exact text, and the cache size is limited."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lithos.memory.context.passage_cache import LONGEST_SPLIT, Splits
 TEXT = "# One\n\nA first paragraph of it.\n\n## Two\n\nA second paragraph.\n"
 
 
-def test_unchanged_note_is_split_once():
+def test_unchanged_note_is_split_only_once():
     kept = Splits(500, 800)
     first = kept.split(1, "T", TEXT)
     assert first == split_note("T", TEXT, 500, 800)
@@ -24,7 +24,7 @@ def test_note_with_changed_text_or_title_is_split_again():
     assert len(kept._kept) == 1
 
 
-def test_split_cache_keeps_its_size_limit(monkeypatch):
+def test_split_cache_stays_within_its_size_limit(monkeypatch):
     monkeypatch.setattr(passage_cache, "SPLIT_BYTES", 5_000)
     kept = Splits(500, 800)
     for serial in range(30):

@@ -1,4 +1,4 @@
-"""Tests for the enrichment worker: jobs, retries, sweeps and schedule."""
+"""Enrichment worker: jobs, retries, sweeps and schedule."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def _enqueue(lithos: Lithos, *notes: str) -> None:
 
 
 @pytest.mark.parametrize("writes", [False, True])
-async def test_drain_extracts_entities_and_its_writes_trigger_no_jobs(tmp_path: Path, writes: bool) -> None:
+async def test_drain_extracts_entities_without_triggering_new_jobs(tmp_path: Path, writes: bool) -> None:
     """behaviours 157, 158"""
     file = put_note(tmp_path, "curated.md", f"---\ntitle: Curated\nentities: [Mine]\n---\n{PROSE}\n")
     async with serving(tmp_path, lcma=LcmaConfig(write_entities=writes)) as lithos:
@@ -65,7 +65,7 @@ async def test_drain_extracts_entities_and_its_writes_trigger_no_jobs(tmp_path: 
 
 
 class _Entities:
-    """Entity extractor that records its requests and fails on demand."""
+    """Entity extractor that records its requests and can fail on demand."""
 
     def __init__(self, asked: list[str], failing: set[str] = frozenset(), crash: bool = False) -> None:  # type: ignore[assignment]
         self.asked = asked
@@ -87,7 +87,7 @@ def _drain_with(lithos: Lithos, entities: Any, attempts: int = 3) -> Drain:
 
 
 @pytest.mark.parametrize("crash", [False, True], ids=["refusal", "bug"])
-async def test_failing_note_is_tried_three_times_and_blocks_no_other(
+async def test_failing_note_is_tried_three_times_without_blocking_other_notes(
     tmp_path: Path, crash: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """behaviour 156"""
@@ -148,7 +148,7 @@ def _refusing(submit: Callable[[Any], Any], kind: type) -> Callable[[Any], Any]:
     return refuse
 
 
-async def test_sweep_continues_when_one_part_fails(tmp_path: Path) -> None:
+async def test_sweep_continues_when_one_of_its_parts_fails(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source")
         note = await lithos.create("Note", derived_from_ids=[source])
@@ -161,7 +161,7 @@ async def test_sweep_continues_when_one_part_fails(tmp_path: Path) -> None:
 
 
 class FakeMemory:
-    """Memory without work that records the hours at which it was called."""
+    """Memory without any work. It records the hours at which it was called."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[float, type]] = []
@@ -202,7 +202,7 @@ class NoRetention:
 
 
 @pytest.mark.autojump
-async def test_drains_and_sweeps_keep_their_schedule_after_failures() -> None:
+async def test_drains_and_sweeps_follow_their_schedule_after_failures() -> None:
     config = LcmaConfig(
         enrich_drain_interval_minutes=5, sweep_startup_delay_minutes=12, sweep_interval_hours=0.5
     )
@@ -234,14 +234,14 @@ class _NoQuestions:
 # -- switches --------------------------------------------------------------------------------------
 
 
-async def test_server_works_without_worker_when_lcma_is_off(tmp_path: Path) -> None:
+async def test_server_runs_without_enrichment_worker_when_lcma_is_off(tmp_path: Path) -> None:
     async with serving(tmp_path, lcma=LcmaConfig(enabled=False)) as lithos:
         assert lithos.server.find(Enrichment) is None
         await lithos.create("Note", PROSE)
         assert not (tmp_path / ".lithos" / "stats.db").exists()
 
 
-async def test_worker_of_a_running_server_works_automatically(tmp_path: Path) -> None:
+async def test_enrichment_worker_runs_automatically_in_a_server(tmp_path: Path) -> None:
     config = LcmaConfig(enrich_drain_interval_minutes=0.001)
     async with serving(tmp_path, lcma=config) as lithos:
         note = await lithos.create("Note", PROSE)

@@ -1,4 +1,4 @@
-"""Tests for the feed from the event journal to the enrichment queue: it selects events and loses none."""
+"""Feed from the event journal to the enrichment queue. It selects events and loses none."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_changed_notes_are_queued_for_enrichment() -> None:
     assert [(event, asked_by(event)) for event, _ in table] == table
 
 
-def test_changes_by_enrichment_are_recognised_by_origin() -> None:
+def test_changes_by_enrichment_are_recognised_by_their_origin() -> None:
     """behaviour 157"""
     assert asked_by(draft("note.updated", origin="enrichment", id=ONE)) == []
     assert asked_by(draft("note.updated", origin="enrichment:ab12", id=ONE)) == []
@@ -69,7 +69,7 @@ def test_changes_by_enrichment_are_recognised_by_origin() -> None:
 
 
 class FakeQueue:
-    """Queue that records triggers and can be slow or broken on demand."""
+    """Queue that records triggers. On demand, it is slow or broken."""
 
     def __init__(self) -> None:
         self.triggers: list[EnrichTrigger] = []
@@ -116,7 +116,7 @@ def deletion(number: int) -> EventDraft:
 
 
 @pytest.mark.autojump
-async def test_all_events_reach_the_queue_when_worker_restarts(
+async def test_all_events_reach_the_queue_after_a_worker_restart(
     tmp_path: Path,
 ) -> None:
     """behaviour 190"""
@@ -141,7 +141,7 @@ async def test_all_events_reach_the_queue_when_worker_restarts(
 
 
 @pytest.mark.autojump
-async def test_crash_between_queue_and_cursor_loses_no_event(tmp_path: Path) -> None:
+async def test_crash_between_queue_and_cursor_write_loses_no_event(tmp_path: Path) -> None:
     """behaviour 190"""
     journal = Journal(tmp_path)
     async with journal.running():
@@ -163,7 +163,7 @@ async def _end_the_process(seq: int) -> None:
 
 
 @pytest.mark.autojump
-async def test_unwritable_queue_is_retried_in_order(tmp_path: Path) -> None:
+async def test_queue_that_cannot_be_written_is_retried_in_order(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.queue.failures = 3
     async with journal.running() as background:
@@ -189,7 +189,7 @@ async def test_events_wake_the_feed_and_bursts_become_one_entry(tmp_path: Path) 
 
 
 @pytest.mark.autojump
-async def test_first_start_begins_with_the_journal_instead_of_all_notes(tmp_path: Path) -> None:
+async def test_first_start_queues_journal_events_instead_of_all_notes(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     async with journal.running():
         await journal.tell(draft("note.updated", id=TWO))
@@ -198,7 +198,7 @@ async def test_first_start_begins_with_the_journal_instead_of_all_notes(tmp_path
 
 
 @pytest.mark.autojump
-async def test_pruned_unread_events_queue_all_possible_notes(
+async def test_all_notes_are_queued_when_unread_events_were_pruned(
     tmp_path: Path,
 ) -> None:
     journal = Journal(tmp_path, journal_size=10)
@@ -206,7 +206,7 @@ async def test_pruned_unread_events_queue_all_possible_notes(
         await journal.tell(draft("note.updated", id=ONE))
         await journal.feed().catch_up()
         journal.queue.triggers.clear()
-        for _ in range(12):  # retention checks the journal after every thousandth event
+        for _ in range(12):  # retention runs after every thousandth event
             await journal.tell(*(draft("task.updated", task_id="x") for _ in range(100)))
         assert journal.store.pruned_through() > (journal.store.cursor(CURSOR) or 0)
         await journal.feed().catch_up()

@@ -1,4 +1,4 @@
-"""Tests for note entities, stored in the database or in note files. Choices and edits by people are kept."""
+"""Note entities in the database or in note files. Choices and edits by people are kept."""
 
 from __future__ import annotations
 
@@ -31,20 +31,23 @@ FIRST, SECOND = "22222222-2222-4222-8222-222222222222", "33333333-3333-4333-8333
 
 
 def stored(lithos: Lithos, note_id: str) -> tuple[tuple[str, ...], int | None, int]:
-    """Return the stored entities, the marker and the version of a note."""
+    """Return the stored entities, the marker, and the version of a note."""
     entry = lithos.server.get(Catalogue).get(note_id)
     assert entry is not None
     return entry.note.entities, entry.note.entities_extractor, entry.note.version
 
 
 async def shown(lithos: Lithos, note_id: str) -> tuple[list[str], int | None]:
-    """Return the entities and the marker of a note as a reader sees them."""
+    """Return the entities and the marker of a note as readers get them."""
     metadata = (await lithos.read(note_id))["metadata"]
     return metadata["entities"], metadata["entities_extractor"]
 
 
-async def test_extracted_entities_are_searchable_and_change_no_file(tmp_path: Path) -> None:
-    """Behaviour 158: bytes, version, times and events stay, so a given `expected_version` still holds."""
+async def test_extracted_entities_are_searchable_without_changing_a_file(tmp_path: Path) -> None:
+    """Behaviour 158: bytes, version, times and events do not change.
+
+    A given `expected_version` therefore still applies.
+    """
     text = "---\ntitle: Raft # mine\n---\nThe log, by [[Diego Ongaro]].\n"
     file = put_note(tmp_path, "raft.md", text)
     async with serving(tmp_path) as lithos:
@@ -77,7 +80,7 @@ async def test_extracted_entities_are_searchable_and_change_no_file(tmp_path: Pa
         assert await lithos.found("entities:ongaro", mode="fulltext") == []
 
 
-async def test_index_gets_missed_entities_at_startup(
+async def test_index_gets_missing_entities_at_startup(
     tmp_path: Path,
 ) -> None:
     """The process ended between the two database writes, or the index was deleted."""
@@ -97,7 +100,7 @@ async def test_index_gets_missed_entities_at_startup(
         remove_index(tmp_path / ".tantivy")
 
 
-async def test_curated_entities_apply_and_extracted_ones_stay_in_files(
+async def test_curated_entities_apply_and_extracted_entities_stay_in_files(
     tmp_path: Path,
 ) -> None:
     """Behaviour 158."""
@@ -133,7 +136,7 @@ async def test_entities_written_by_a_person_apply_at_once(tmp_path: Path) -> Non
         assert not await lithos.server.get(EntityExtraction).refresh(note_id)
 
 
-async def test_entities_are_deleted_with_notes_and_re_extracted_after_updates(tmp_path: Path) -> None:
+async def test_entities_are_deleted_with_notes_and_outdated_entities_extracted_again(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         kept, learning = lithos.server.get(Catalogue).entities, lithos.server.get(Learning)
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
@@ -154,7 +157,7 @@ async def test_entities_are_deleted_with_notes_and_re_extracted_after_updates(tm
         assert kept.get(other) is None
 
 
-async def test_entities_are_dropped_when_the_note_changes_during_extraction(tmp_path: Path) -> None:
+async def test_entities_are_discarded_when_the_note_changes_during_extraction(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
         found = await lithos.server.get(EntityExtraction).look(note_id)
@@ -164,8 +167,8 @@ async def test_entities_are_dropped_when_the_note_changes_during_extraction(tmp_
         assert lithos.server.get(Catalogue).entities.get(note_id) is None
 
 
-async def test_notes_are_written_once_when_write_entities_is_on(tmp_path: Path) -> None:
-    """The test turns `lcma.write_entities` on and off again."""
+async def test_notes_are_written_only_once_when_write_entities_is_on(tmp_path: Path) -> None:
+    """The test switches `lcma.write_entities` on and off again."""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
         bare = await lithos.create("Bare", "By [[Ada Lovelace]].")
@@ -191,7 +194,7 @@ async def test_notes_are_written_once_when_write_entities_is_on(tmp_path: Path) 
         assert file != (lithos.knowledge / "raft.md").read_bytes()
 
 
-async def test_note_gets_its_entities_and_keeps_its_body(tmp_path: Path) -> None:
+async def test_entities_are_written_without_changing_the_note_body(tmp_path: Path) -> None:
     file = put_note(tmp_path, "raft.md", b"---\r\ntitle: Raft\r\ncolor: red # mine\r\n---" + BODY)
     async with writing(tmp_path) as lithos:
         entry = lithos.server.get(Catalogue).at_path("raft.md")
@@ -217,7 +220,7 @@ async def test_note_without_names_is_not_written(tmp_path: Path) -> None:
         assert not await lithos.server.get(EntityExtraction).refresh("no such note")
 
 
-async def test_curated_entities_stay_and_stale_ones_are_replaced_or_cleared(tmp_path: Path) -> None:
+async def test_curated_entities_stay_and_outdated_entities_are_replaced_or_removed(tmp_path: Path) -> None:
     """Behaviour 158."""
     curated = put_note(tmp_path, "kept.md", CURATED)
     put_note(tmp_path, "first.md", STALE.format(id=FIRST, body="By [[Raft]].\n\n```\n[[Fenced]]\n```"))
@@ -232,7 +235,7 @@ async def test_curated_entities_stay_and_stale_ones_are_replaced_or_cleared(tmp_
 
 
 @pytest.mark.parametrize("edit", ["write", "delete"])
-async def test_concurrent_edit_wins_over_extracted_entities(tmp_path: Path, edit: str) -> None:
+async def test_concurrent_edit_takes_precedence_over_extracted_entities(tmp_path: Path, edit: str) -> None:
     async with writing(tmp_path) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
         found = await lithos.server.get(EntityExtraction).look(note_id)
@@ -276,7 +279,7 @@ async def test_rewritten_note_gets_the_entities_of_its_new_text(tmp_path: Path) 
         assert stored(lithos, note_id)[0] == ()
 
 
-async def test_manually_edited_entities_and_their_marker_stay(tmp_path: Path) -> None:
+async def test_manually_edited_entities_and_their_marker_do_not_change(tmp_path: Path) -> None:
     """Behaviour 158."""
     async with writing(tmp_path, settled=False) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")

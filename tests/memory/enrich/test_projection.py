@@ -1,4 +1,4 @@
-"""Tests for provenance stored as typed edges (behaviour 88)."""
+"""Provenance that is stored as typed edges (behaviour 88)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.servers import MISSING_ID, Lithos, put_note, serving
 
 
 async def derived(lithos: Lithos) -> dict[tuple[str, str], str]:
-    """Return the provenance type of each `derived_from` edge by its pair of note and source."""
+    """Return the provenance type of each `derived_from` edge. The keys are pairs of note and source."""
     found = (await lithos.call("lithos_edge_list", type="derived_from"))["edges"]
     return {(edge["from_id"], edge["to_id"]): edge["provenance_type"] for edge in found}
 
@@ -39,7 +39,7 @@ async def test_edges_follow_the_derived_from_ids_of_notes(tmp_path: Path) -> Non
         assert await derived(lithos) == {}
 
 
-async def test_changed_source_updates_edges_of_derived_notes(
+async def test_source_change_updates_the_edges_of_derived_notes(
     tmp_path: Path,
 ) -> None:
     """behaviour 88"""
@@ -57,7 +57,7 @@ async def test_changed_source_updates_edges_of_derived_notes(
         assert await derived(lithos) == {}
 
 
-async def test_reconciling_repairs_drift_once_and_keeps_asserted_edges(tmp_path: Path) -> None:
+async def test_reconciliation_repairs_drift_once_and_keeps_asserted_edges(tmp_path: Path) -> None:
     """behaviour 88"""
     async with serving(tmp_path) as lithos:
         one, two, three = [await lithos.create(title) for title in ("One", "Two", "Three")]
@@ -87,12 +87,12 @@ async def test_incomplete_scan_changes_no_edges(tmp_path: Path) -> None:
     (tmp_path / "knowledge" / "other.md").unlink()
     put_note(tmp_path, "broken.md", b"---\nid: [\n---\n\xff\xfe")
     async with serving(tmp_path) as lithos:
-        lithos.server.get(Catalogue).remove(source)  # as if the scan could not read the source file
+        lithos.server.get(Catalogue).remove(source)  # simulates a scan that could not read the source file
         with pytest.raises(IncompleteScan, match=r"broken\.md"):
             await lithos.server.get(Projection).reconcile()
         assert set(await derived(lithos)) == {(note, source), (other, source)}
         assert lithos.server.find(Enrichment) is not None
-        await lithos.server.find(Enrichment)._reconcile()  # the sweep only logs the incomplete scan
+        await lithos.server.find(Enrichment)._reconcile()  # the sweep only logs an incomplete scan
         assert (note, source) in await derived(lithos)
 
 

@@ -1,4 +1,4 @@
-"""Tests that task feedback is learned once, even if the process ends halfway and feedback is repeated."""
+"""Task feedback, which is learned only once, even if the process ends halfway or the feedback is repeated."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ async def prepare(desk) -> None:
 
 
 def remembered(desk) -> list[tuple[str, float, float]]:
-    """Return note id, `a` and `b` of every entry. Assert that the matrix in memory holds as many entries."""
+    """Return note id, `a` and `b` of every entry.
+
+    Assert that the matrix in memory has the same number of entries.
+    """
     rows = desk.stats.reading.questions
     entries = [entry for note in sorted(rows.notes()) for entry in rows.of_note(note, 9)]
     assert len(desk.stats.remembered) == len(entries)
@@ -54,7 +57,7 @@ def remembered(desk) -> list[tuple[str, float, float]]:
 
 @pytest.mark.parametrize("where", ["failure", "instead_of_commit", "after_commit"])
 @pytest.mark.parametrize("store", ["edges_switch", "stats_switch"])
-async def test_interrupted_feedback_is_completed_and_not_counted_twice(desk, store, where):
+async def test_interrupted_feedback_is_completed_and_counted_only_once(desk, store, where):
     """behaviours 153, 267"""
     async with desk.killed():
         await prepare(desk)
@@ -72,7 +75,7 @@ async def test_interrupted_feedback_is_completed_and_not_counted_twice(desk, sto
             assert desk.stats.reading.questions.sketch("a") == b"sketch"
 
 
-async def test_repetition_still_reports_misleading_notes(desk):
+async def test_repeated_feedback_still_reports_misleading_notes(desk):
     """behaviour 153"""
     async with desk.running():
         for number in (1, 2, 3):
@@ -82,7 +85,7 @@ async def test_repetition_still_reports_misleading_notes(desk):
         assert nodes(desk)["m"].misleading_count == 3
 
 
-async def test_lessons_without_repetition_are_forgotten_in_both_databases(desk):
+async def test_forgotten_lessons_are_deleted_from_both_databases(desk):
     async with desk.running():
         await prepare(desk)
         for number in (1, 2):

@@ -1,4 +1,4 @@
-"""Tests that the memory actor learns each command once and that a failing command harms no other."""
+"""Memory actor. It learns each command once, and a failing command does not affect other commands."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_edge_commands_create_no_statistics_file(desk):
     assert not (desk.root / "stats.db").exists()
 
 
-async def test_feedback_changes_counters_and_edge_weights(desk):
+async def test_feedback_changes_note_counters_and_edge_weights(desk):
     """behaviours 87, 152, 153"""
     async with desk.running():
         for number, (one, other) in enumerate([("a", "m1"), ("m1", "m2"), ("m2", "z"), ("p", "q")]):
@@ -82,4 +82,4 @@ async def test_feedback_changes_counters_and_edge_weights(desk):
         assert weights(desk)["ab"] == 0.53
         assert await desk.ask(feedback) == ("m1", "m2")
         assert await desk.ask(attrs.evolve(feedback, misleading=("m1",))) == ("m1",)
-        assert len(desk.told()) == told  # learning announces no events
+        assert len(desk.told()) == told  # learning does not announce events

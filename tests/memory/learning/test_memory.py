@@ -1,4 +1,4 @@
-"""Tests that every committed edge change has exactly one event, even after crashes of the memory actor."""
+"""Committed edge changes. Each has exactly one event, even after crashes of the memory actor."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_change_and_its_event_are_durable_before_the_answer(desk):
         assert desk.told() == [(edge.id, "open"), (edge.id, None)]
 
 
-async def test_waiting_commands_share_one_commit_of_each_database(desk):
+async def test_waiting_commands_share_one_commit_per_database(desk):
     async with desk.running():
         await desk.ask(PLAIN)
         before = desk.edges_switch.commits, desk.journal_switch.commits
@@ -52,7 +52,7 @@ async def test_waiting_commands_share_one_commit_of_each_database(desk):
             await wait_all_tasks_blocked()
             desk.gate.open()
         after = desk.edges_switch.commits, desk.journal_switch.commits
-        assert (after[0] - before[0], after[1] - before[1]) == (4, 2)  # one more per batch clears the outbox
+        assert (after[0] - before[0], after[1] - before[1]) == (4, 2)  # the extra commit clears the outbox
         assert sorted(desk.told()) == [(edge_id, None) for edge_id in sorted(desk.stored())]
 
 
@@ -67,14 +67,14 @@ async def test_waiting_commands_share_one_commit_of_each_database(desk):
         ("edge_000000000001", "contradicts", "superseded", "c", InvalidInput, "winner_id"),
     ],
 )
-async def test_unsettleable_conflict_changes_and_journals_nothing(
+async def test_refused_conflict_resolution_changes_and_journals_nothing(
     desk, edge_id, kind, resolution, winner, refusal, named
 ):
     """behaviour 85"""
     async with desk.running():
         edge = await desk.ask(attrs.evolve(PLAIN, type=kind))
         command = ResolveConflict(edge_id=edge_id, resolution=resolution, resolver="bob", winner_id=winner)
-        async with trio.open_nursery() as nursery:  # the other commands of the batch are carried out
+        async with trio.open_nursery() as nursery:  # the other commands in the batch succeed
             nursery.start_soon(desk.ask, edge_to("d"))
             with pytest.raises(refusal, match=named):
                 await desk.ask(command)
@@ -82,7 +82,7 @@ async def test_unsettleable_conflict_changes_and_journals_nothing(
         assert len(desk.told()) == 2
 
 
-async def test_full_disk_refuses_all_commands_and_next_change_works(desk):
+async def test_full_disk_refuses_all_commands_but_later_changes_succeed(desk):
     """behaviour 85"""
     async with desk.running():
         edge = await desk.ask(PLAIN)
@@ -98,7 +98,7 @@ async def test_full_disk_refuses_all_commands_and_next_change_works(desk):
         assert len(desk.told()) == 2
 
 
-async def test_unwritable_journal_fails_no_change_and_loses_no_event(desk):
+async def test_change_succeeds_and_keeps_its_event_when_journal_is_unwritable(desk):
     async with desk.running():
         desk.journal_switch.failure = apsw.FullError("full")
         edges = [await desk.ask(edge_to(name)) for name in "cde"]
@@ -113,7 +113,7 @@ async def test_unwritable_journal_fails_no_change_and_loses_no_event(desk):
         assert len(desk.memory._undelivered) == 0
 
 
-async def test_unjournalled_events_are_reported_by_the_next_start(desk):
+async def test_events_missing_from_the_journal_are_reported_at_startup(desk):
     async with desk.running():
         desk.journal_switch.failure = apsw.FullError("full")
         await desk.ask(edge_to("c"))
@@ -126,7 +126,7 @@ async def test_unjournalled_events_are_reported_by_the_next_start(desk):
 
 
 async def kill_at(desk, kill) -> None:
-    """Submit a change whose batch never ends, because `kill` stops the process in the middle of it."""
+    """Submit a change whose batch never ends, because `kill` stops the process during the batch."""
     async with desk.killed():
         await desk.ask(PLAIN)
         kill()
@@ -161,8 +161,8 @@ async def test_kill_before_the_commit_leaves_no_change(desk):
 
 
 @pytest.mark.parametrize("was_journalled", [False, True])
-async def test_coordinator_crash_neither_loses_nor_duplicates_events(desk, monkeypatch, was_journalled):
-    """Only the journal shows whether an event was journalled before the crash."""
+async def test_coordinator_crash_does_not_lose_or_duplicate_events(desk, monkeypatch, was_journalled):
+    """Only the journal shows whether the event was stored before the crash."""
     real = desk.coordinator._commit
 
     def crash_once(*arguments):
@@ -182,7 +182,7 @@ async def test_coordinator_crash_neither_loses_nor_duplicates_events(desk, monke
         assert desk.edges.outbox() == []
 
 
-async def test_crash_during_delivery_duplicates_no_event(desk, monkeypatch):
+async def test_crash_during_delivery_does_not_duplicate_an_event(desk, monkeypatch):
     async with desk.running():
         desk.journal_switch.failure = apsw.FullError("full")
         await desk.ask(PLAIN)
@@ -203,7 +203,7 @@ async def test_crash_during_delivery_duplicates_no_event(desk, monkeypatch):
         assert len(desk.memory._undelivered) == 0
 
 
-async def test_uncleared_outbox_is_cleared_later(desk, monkeypatch):
+async def test_outbox_that_was_not_cleared_is_cleared_later(desk, monkeypatch):
     def refuse(origins):
         raise apsw.FullError("full")
 

@@ -1,4 +1,4 @@
-"""Tests for command batches: one commit of each database, and a failing command harms no other."""
+"""Command batches: each database is committed once, and a failing command does not affect other commands."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ FORGETTING = ForgetReceipts(("r1",))
 
 
 async def answers_together(desk, *commands):
-    """Return the answers to the commands of one batch, including refusals."""
+    """Return the answers to all commands of one batch, including refusals."""
     return await ask_together(desk.ask, desk.gate, Deliver(), *commands)
 
 
-async def test_batch_commits_each_database_once_edges_first(desk):
+async def test_batch_commits_each_database_once_starting_with_edges(desk):
     async with desk.running():
         await desk.ask(EDGE)
         await desk.ask(retrieval(1, "a"))
@@ -39,7 +39,7 @@ async def test_batch_commits_each_database_once_edges_first(desk):
         assert nodes(desk)["a"].retrieval_count == 3
 
 
-async def test_unstorable_command_harms_no_other_command(desk):
+async def test_command_that_cannot_be_stored_does_not_affect_others(desk):
     async with desk.running():
         bad = retrieval(1, "a")
         bad = attrs.evolve(bad, receipt=attrs.evolve(bad.receipt, query="\ud800"))
@@ -49,7 +49,7 @@ async def test_unstorable_command_harms_no_other_command(desk):
         )
         assert (first, fine) == ({}, {})
         assert isinstance(refused, StorageFailed)
-        assert isinstance(again, StorageFailed)  # a receipt id is unique
+        assert isinstance(again, StorageFailed)  # the receipt id must be unique
         assert edge.id in desk.stored()
         assert {id: stats.retrieval_count for id, stats in nodes(desk).items()} == {"a": 1, "b": 1, "c": 1}
     assert desk.memory.mailbox.stats.restarts == 0
@@ -72,7 +72,7 @@ async def test_full_statistics_database_refuses_learning_but_accepts_edges(desk,
             assert isinstance(refusal, StorageFailed)
             assert "disk is full" in refusal.message
         assert edge.id in desk.stored()
-        assert len(desk.told()) == 2  # one event per edge, although the batch was repeated
+        assert len(desk.told()) == 2  # each edge has one event, although the batch was repeated
         with pytest.raises(StorageFailed):
             await desk.ask(CITED)
         setattr(desk.stats_switch, where, None)
@@ -117,7 +117,7 @@ async def test_receipts_do_not_wait_for_an_unwritable_journal(desk, monkeypatch)
 
 
 async def test_full_database_is_detected_and_used_again(desk):
-    """In this test SQLite itself decides whether the open transaction survives."""
+    """In this test, SQLite itself decides whether the open transaction survives."""
     async with desk.running():
         await desk.ask(EDGE)
         await desk.ask(retrieval(1, "a"))

@@ -1,4 +1,4 @@
-"""Tests that the typed edges in memory, which warnings read, always equal the stored edges."""
+"""Typed edges in memory, which warnings read. They always equal the stored edges."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def mirrored(desk: Desk) -> tuple[list[str], list[str]]:
     return sorted(typed.sources("x")), sorted(typed.opposed("a"))
 
 
-async def test_edge_is_visible_when_the_reply_arrives(desk):
+async def test_edge_is_visible_in_memory_when_the_reply_arrives(desk):
     async with desk.running():
         await desk.ask(RESTS)
         assert mirrored(desk) == (["y"], [])
@@ -32,7 +32,7 @@ async def test_edge_is_visible_when_the_reply_arrives(desk):
         assert mirrored(desk) == ([], ["y"])
         await desk.ask(ResolveConflict(edge_id=edge.id, resolution="refuted", resolver="ann"))
         assert mirrored(desk) == ([], [])
-        # An inferred contradiction counts, but an inferred dependency does not.
+        # An inferred contradiction counts. An inferred dependency does not count.
         for kind, to in (("contradicts", "b"), ("depends_on", "c")):
             inferred = attrs.evolve(EDGE, from_id="a", to_id=to, type=kind, provenance_type="inferred")
             await desk.ask(inferred)
@@ -40,7 +40,7 @@ async def test_edge_is_visible_when_the_reply_arrives(desk):
         assert not desk.memory._relations.typed.dependents("c")
 
 
-async def test_next_process_reads_all_edges_except_projected_ones(desk):
+async def test_next_process_loads_all_edges_except_projected_edges(desk):
     async with desk.running():
         await desk.ask(RESTS)
         await desk.ask(attrs.evolve(RESTS, to_id="z", type="derived_from", provenance_type="asserted"))
@@ -52,7 +52,7 @@ async def test_next_process_reads_all_edges_except_projected_ones(desk):
 
 
 @pytest.mark.parametrize("where", ["failure", "instead_of_commit", "after_commit"])
-async def test_failed_batch_leaves_memory_equal_to_stored_edges(desk, where):
+async def test_memory_equals_stored_edges_after_a_failed_batch(desk, where):
     """An edge may be stored although the command is refused."""
     async with desk.running():
         await desk.ask(RESTS)
@@ -64,7 +64,7 @@ async def test_failed_batch_leaves_memory_equal_to_stored_edges(desk, where):
         assert mirrored(desk) == (["y"], stored)
 
 
-async def test_restarted_actor_reads_the_edges_again(desk):
+async def test_restarted_actor_reads_all_edges_again(desk):
     async with desk.running():
         desk.edges_switch.after_commit = RuntimeError("a crash between the commit and the mirror")
         with pytest.raises(Exception, match="crash"):

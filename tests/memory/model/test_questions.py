@@ -1,4 +1,4 @@
-"""Tests for the formulas of remembered questions, against values calculated by hand."""
+"""Formulas of remembered questions, compared with values calculated by hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lithos.memory.model.questions import (
         (0.6, 0.0, 0.0),
         (0.2, 0.0, 0.0),
         (1.0, 0.9, 1.0),
-        (1.0, 1.0, 0.0),  # a passage equals the question, so no question is nearer
+        (1.0, 1.0, 0.0),  # a passage equals the question, so no question can be nearer
         (float("nan"), 0.0, 0.0),
     ],
 )
@@ -42,7 +42,7 @@ def test_kernel_measures_how_much_a_question_beats_every_passage(
     assert kernel(cosine, threshold(highest)) == pytest.approx(expected)
 
 
-def test_weight_and_evidence_follow_the_formula() -> None:
+def test_entry_weight_and_evidence_follow_the_formula() -> None:
     """behaviour 267"""
     assert entry_weight(1, 0) == pytest.approx(0.4)
     assert entry_weight(2, 0.5) == pytest.approx(0.5)
@@ -54,14 +54,14 @@ def test_weight_and_evidence_follow_the_formula() -> None:
     assert final_score(0.5, 0.37, trust=0.7) == pytest.approx(0.5572)
 
 
-def test_feedback_changes_each_entry_as_specified() -> None:
+def test_feedback_changes_each_memory_entry_as_specified() -> None:
     """behaviour 267"""
     before = [
-        MatrixEntry("cited", True, 1.0, a=1.0),  # the question itself: a + 1
-        MatrixEntry("cited", False, 0.8, a=1.0),  # a similar question of the cited note: + 0.5 x 0.8
+        MatrixEntry("cited", True, 1.0, a=1.0),  # the same question of the cited note: a + 1
+        MatrixEntry("cited", False, 0.8, a=1.0),  # a similar question of the cited note: a + 0.5 x 0.8
         MatrixEntry("cited", False, 0.0, a=1.0),  # an unrelated question of the cited note: unchanged
-        MatrixEntry("shown", False, 0.5, a=1.0),  # shown, not cited: b + 0.3 x 0.5
-        MatrixEntry("shown", True, 1.0, a=1.0),  # the question itself, of a note that was shown but not cited
+        MatrixEntry("shown", False, 0.5, a=1.0),  # a similar question, shown but not cited: b + 0.3 x 0.5
+        MatrixEntry("shown", True, 1.0, a=1.0),  # the same question, and the note was shown but not cited
         MatrixEntry("wrong", False, 0.5, a=2.0, b=1.0),  # b + 0.3 x 0.5 and + 0.5
         MatrixEntry("new", True, 1.0),
     ]
@@ -79,7 +79,7 @@ def test_feedback_without_citations_changes_only_misleading_notes() -> None:
     assert [(each.a, each.b) for each in after] == [(1, 0), (1, 0.5)]
 
 
-def test_feedback_of_any_kind_keeps_counts_and_evidence_in_bounds() -> None:
+def test_feedback_keeps_counts_and_evidence_within_their_bounds() -> None:
     random = Random(7)
     for _ in range(300):
         entries = [
@@ -108,7 +108,7 @@ TEXT = " ".join(f"word{number}" for number in range(400))
 
 
 @pytest.mark.parametrize("replaced", [0.0, 0.2, 0.35, 0.65, 0.8, 1.0])
-def test_sketch_estimates_how_much_of_a_text_remains(replaced: float) -> None:
+def test_sketch_estimates_the_remaining_share_of_a_text(replaced: float) -> None:
     """behaviour 268"""
     words = TEXT.split()
     Random(3).shuffle(words)
@@ -128,6 +128,6 @@ def test_sketch_is_small_and_ignores_order_case_and_function_words() -> None:
     assert len(sketch_of("\ud800 語 " + "x" * 1_000_000)) <= 4 * SKETCHED
 
 
-def test_questions_with_the_same_text_are_equal() -> None:
+def test_questions_with_equal_text_are_equal() -> None:
     assert digest_question("a") == digest_question("a") != digest_question("a ")
     assert len(digest_question("\ud800" * 100_000)) == 32

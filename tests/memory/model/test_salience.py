@@ -1,4 +1,4 @@
-"""Tests for salience and usage of a note, calculated from its counters."""
+"""Salience and usage of a note, calculated from its counters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from tests.fakes import START
         (0, 99, 0, 0.0),
     ],
 )
-def test_salience_follows_from_counters(cited: int, misleading: int, ignored: int, salience: float) -> None:
+def test_salience_is_calculated_from_counters(
+    cited: int, misleading: int, ignored: int, salience: float
+) -> None:
     """behaviours 148, 153"""
     stats = NodeStats(
         node_id="n", cited_count=cited, misleading_count=misleading, ignored_count=ignored, retrieval_count=9
@@ -32,7 +34,7 @@ def test_salience_follows_from_counters(cited: int, misleading: int, ignored: in
     assert salience_of(stats) == pytest.approx(salience)
 
 
-def test_feedback_updates_counters_and_last_use() -> None:
+def test_feedback_updates_counters_and_time_of_last_use() -> None:
     """behaviour 153"""
     stats = ignore(blame(cite(NodeStats(node_id="n"), START)))
     assert stats == NodeStats(
@@ -40,7 +42,7 @@ def test_feedback_updates_counters_and_last_use() -> None:
     )
 
 
-def test_usage_grows_with_retrievals_up_to_twenty() -> None:
+def test_usage_grows_with_up_to_twenty_retrievals() -> None:
     used = [usage_of(NodeStats(node_id="n", retrieval_count=count)) for count in (0, 1, 20, 500)]
     assert used == pytest.approx([0, 0.227670, 1, 1], abs=1e-6)
 

@@ -1,4 +1,4 @@
-"""Tests for the feedback that agents give on notes when they complete a task, over a whole server."""
+"""Feedback on notes that agents give when they complete a task, on a complete server."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def three(lithos: Lithos) -> tuple[str, str, str]:
     return one, two, other
 
 
-async def test_completion_is_answered_after_its_feedback_is_applied(tmp_path: Path) -> None:
+async def test_feedback_is_applied_before_the_completion_is_answered(tmp_path: Path) -> None:
     """behaviour 153"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -91,9 +91,9 @@ async def test_feedback_applies_only_to_notes_of_the_receipt(tmp_path: Path) -> 
             assert "stays open" in refusal(answer, "receipt_not_found")
         assert (await record(lithos, task))["status"] == "open"
         assert await signals(lithos, one) == [(0, 0, 0)]
-        await complete(lithos, task, receipt_id=foreign)  # a foreign receipt without feedback has no effect
+        await complete(lithos, task, receipt_id=foreign)  # another task's receipt has no effect here
         assert await signals(lithos, one) == [(0, 0, 0)]
-        # Deleted notes and notes outside the receipt are dropped.
+        # Deleted notes, and notes that are not in the receipt, are ignored.
         one, two, outside = await three(lithos)
         gone = await lithos.create("Gone")
         task = await create(lithos)
@@ -105,7 +105,7 @@ async def test_feedback_applies_only_to_notes_of_the_receipt(tmp_path: Path) -> 
         assert (await lithos.server.get(Learning).stats([gone]))[gone].cited_count == 0
         ((kind, payload),) = lithos.events()[events:]
         assert (kind, payload["cited_nodes"]) == ("task.completed", f'["{outside}", "{gone}", "{one}"]')
-        # Without a receipt id, the newest receipt of the task and agent applies.
+        # Without a receipt id, the newest receipt of the task and agent is used.
         one, two, three_ = await three(lithos)
         task, unread = await create(lithos), await create(lithos)
         await retrieved(lithos, one, three_, task=task)
@@ -113,11 +113,11 @@ async def test_feedback_applies_only_to_notes_of_the_receipt(tmp_path: Path) -> 
         await retrieved(lithos, one, two, three_, task=task, agent="bob")
         await complete(lithos, task, cited_nodes=[one, two])
         assert await signals(lithos, one, two, three_) == [(0, 0, 0), (1, 0, 0), (0, 0, 0)]
-        assert (await complete(lithos, unread, cited_nodes=[one]))["success"]  # no receipt, no feedback
+        assert (await complete(lithos, unread, cited_nodes=[one]))["success"]  # no receipt, so no feedback
         assert await signals(lithos, one) == [(0, 0, 0)]
 
 
-async def test_empty_list_marks_all_as_ignored_and_missing_list_none(
+async def test_empty_citation_list_marks_notes_ignored_and_missing_list_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 151, 152"""
@@ -138,14 +138,14 @@ async def test_empty_list_marks_all_as_ignored_and_missing_list_none(
             await retrieved(lithos, one, two, task=task)
             await complete(lithos, task, **feedback)
             assert await signals(lithos, one, two) == [(0, 0, ignored)] * 2
-        # A refused completion has no later effect on learning.
+        # A refused completion does not affect later learning.
         one = await lithos.create(f"One {next(NUMBERS)}")
         task = await create(lithos)
         await retrieved(lithos, one, task=task)
         await lithos.call("lithos_task_cancel", task_id=task, agent="ann")
         refusal(await complete(lithos, task, cited_nodes=[one]), "task_not_found")
         assert due(lithos) == []
-        # Feedback that could not be stored is learned once storing works again.
+        # Feedback that could not be stored is learned as soon as it can be stored.
         one, two, _ = await three(lithos)
         task = await create(lithos)
         await retrieved(lithos, one, two, task=task)
@@ -156,11 +156,11 @@ async def test_empty_list_marks_all_as_ignored_and_missing_list_none(
         await worker(lithos).drain()
         assert await signals(lithos, one, two) == [(1, 0, 0), (0, 0, 1)]
         await lithos.call("lithos_task_reopen", task_id=task, agent="ann")
-        await complete(lithos, task, cited_nodes=[one])  # this completion has its own lesson
+        await complete(lithos, task, cited_nodes=[one])  # this completion teaches its own lesson
         assert await signals(lithos, one, two) == [(2, 0, 0), (0, 0, 2)]
 
 
-async def test_third_misleading_report_quarantines_the_note_as_enrichment(tmp_path: Path) -> None:
+async def test_enrichment_quarantines_a_note_after_three_misleading_reports(tmp_path: Path) -> None:
     """behaviour 153"""
     async with serving(tmp_path, settled=False) as lithos:
         bad, good, _ = await three(lithos)
@@ -186,7 +186,7 @@ async def test_third_misleading_report_quarantines_the_note_as_enrichment(tmp_pa
         assert (await node(lithos, bad))["misleading_count"] == 4
         assert await lithos.call("lithos_agent_info", id="lithos-enrich") is None
     async with serving(tmp_path, settled=False) as lithos:
-        assert lithos.events() == []  # the scan knows that the change was announced
+        assert lithos.events() == []  # the scan does not announce the change a second time
 
 
 async def test_failed_learning_does_not_fail_the_completion(
@@ -215,7 +215,7 @@ async def test_failed_learning_does_not_fail_the_completion(
         assert (await complete(lithos, unnamed, cited_nodes=[one]))["success"]
 
 
-async def test_feedback_is_ignored_and_statistics_readable_when_lcma_is_off(tmp_path: Path) -> None:
+async def test_feedback_is_ignored_but_statistics_are_readable_without_lcma(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False, lcma=LcmaConfig(enabled=False)) as lithos:
         one = await lithos.create(f"One {next(NUMBERS)}")
         task = await create(lithos)
@@ -225,13 +225,13 @@ async def test_feedback_is_ignored_and_statistics_readable_when_lcma_is_off(tmp_
         assert await signals(lithos, one) == [(0, 0, 0)]
 
 
-async def test_completion_feedback_survives_process_end_and_applies_once(
+async def test_feedback_survives_process_end_and_is_applied_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 151, 153"""
 
     async def end_here(*_: object) -> None:
-        """Do nothing, as if the process had ended after it stored the completion."""
+        """Do nothing, to simulate a process that ends after it stored the completion."""
 
     async with serving(tmp_path, settled=False) as lithos:
         bad, good, _ = await three(lithos)
@@ -257,5 +257,5 @@ async def test_completion_feedback_survives_process_end_and_applies_once(
 
 
 def due(lithos: Lithos) -> list[Any]:
-    """Return the stored lessons that still have to be applied."""
+    """Return the stored lessons that have not been applied yet."""
     return list(lithos.server.get(Coordinator)._store.rows(TaskRows).lessons())

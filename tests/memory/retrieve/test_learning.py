@@ -1,4 +1,4 @@
-"""Tests that lessons about all notes, learned in slices, give the same result."""
+"""Lessons about all notes. Learning them in slices gives the same result as learning them at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def desk(tmp_path, monkeypatch):
     desk.close()
 
 
-async def test_whole_corpus_is_projected_without_leftovers(desk):
+async def test_complete_projection_leaves_no_outdated_edges(desk):
     """behaviour 88"""
 
     async def body():
@@ -44,7 +44,7 @@ async def test_whole_corpus_is_projected_without_leftovers(desk):
     await desk.run(body)
 
 
-async def test_reads_return_the_learned_data(desk):
+async def test_read_functions_return_the_learned_data(desk):
     async def body():
         await desk.learning.submit(retrieval(1, "a", "b"))
         learning = desk.learning
@@ -58,7 +58,7 @@ async def test_reads_return_the_learned_data(desk):
     await desk.run(body)
 
 
-async def test_refused_and_unanswered_commands_raise_storage_failed(desk):
+async def test_refused_or_unanswered_commands_raise_storage_failed(desk):
     async def body():
         desk.stats_switch.failure = FULL
         with pytest.raises(StorageFailed, match="disk is full"):

@@ -1,4 +1,4 @@
-"""Tests for ranking by evidence and for remembered questions, over a whole server."""
+"""Ranking by evidence and remembered questions, on a complete server."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows(name: str) -> list[list[str]]:
 
 
 def vault(data: Path, most: int) -> list[str]:
-    """Write notes of the test vault into the data folder and return test queries."""
+    """Write the notes of the test vault into the data folder. Return the test queries."""
     for number, row in enumerate(rows("vault_notes.tsv")[1 : most + 1]):
         head = "---\ntags: [even]\n---\n" if number % 2 == 0 else ""
         title = f"{number} {row[1]}"[:80]
@@ -71,7 +71,10 @@ async def order(lithos: Lithos, query: str, **more: Any) -> list[str]:
 async def teach(
     lithos: Lithos, query: str, cited: Sequence[str] = (), misleading: Sequence[str] = (), **more: Any
 ) -> None:
-    """Retrieve for a task and complete the task with feedback. Assert that all rated notes were shown."""
+    """Retrieve notes for a task and complete the task with feedback.
+
+    Assert that all rated notes were shown.
+    """
     asked = {"agent_id": "ann"} | more
     task = asked.pop("task_id", None) or await create(lithos)
     found = await retrieve(lithos, query, task_id=task, **asked)
@@ -87,7 +90,7 @@ async def teach(
 
 
 def told(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return id, score and reasons of a row, without its retrieval count."""
+    """Return id, score and reasons of a row. The retrieval count is left out."""
     return row["id"], row["score"], row["reasons"]
 
 
@@ -99,8 +102,8 @@ async def cited_for(lithos: Lithos, note: str) -> list[dict[str, Any]]:
 # -- notes found another way ----------------------------------------------------------------------
 
 
-async def test_note_found_another_way_answers_the_question_later(tmp_path: Path) -> None:
-    """behaviour 267: the cited note was not retrieved, and its statistics stay unchanged."""
+async def test_cited_note_that_was_not_retrieved_answers_the_question_later(tmp_path: Path) -> None:
+    """behaviour 267: the statistics of the cited note do not change."""
     async with serving(tmp_path, search=LITERAL) as lithos:
         notes = await cook(lithos)
         answer, secret = (
@@ -125,7 +128,7 @@ async def test_note_found_another_way_answers_the_question_later(tmp_path: Path)
 # -- ranking -------------------------------------------------------------------------------------
 
 
-async def test_empty_memory_keeps_the_exact_order_of_hybrid_search(tmp_path: Path) -> None:
+async def test_empty_memory_does_not_change_the_hybrid_search_order(tmp_path: Path) -> None:
     """behaviour 266"""
     queries = vault(tmp_path, 120)
     async with serving(tmp_path) as lithos:
@@ -149,7 +152,7 @@ async def test_empty_memory_keeps_the_exact_order_of_hybrid_search(tmp_path: Pat
         assert compared > 160
 
 
-async def test_hidden_notes_are_replaced_by_others(tmp_path: Path) -> None:
+async def test_hidden_notes_are_replaced_by_visible_notes(tmp_path: Path) -> None:
     """behaviour 266"""
     for number in range(300):
         secret = "author: eve\naccess_scope: agent_private\n" if number % 10 else ""
@@ -164,7 +167,7 @@ async def test_hidden_notes_are_replaced_by_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("times", [40, pytest.param(1_000, marks=pytest.mark.slow)])
-async def test_retrieval_without_feedback_changes_no_order(tmp_path: Path, times: int) -> None:
+async def test_retrieval_without_feedback_does_not_change_the_order(tmp_path: Path, times: int) -> None:
     """behaviour 266"""
     queries = vault(tmp_path, 40)[:10]
     async with serving(tmp_path) as lithos:
@@ -176,7 +179,7 @@ async def test_retrieval_without_feedback_changes_no_order(tmp_path: Path, times
         assert [await order(lithos, query) for query in queries] == before
 
 
-async def test_cited_note_rises_only_for_rewordings_of_the_question(tmp_path: Path) -> None:
+async def test_cited_note_rises_only_for_similar_questions(tmp_path: Path) -> None:
     """behaviour 267"""
     async with serving(tmp_path) as lithos:
         ids = await cook(lithos)
@@ -185,7 +188,7 @@ async def test_cited_note_rises_only_for_rewordings_of_the_question(tmp_path: Pa
             assert (await order(lithos, query))[0] == "Cluster sizes"
         alone = (await retrieve(lithos, QUESTION))[1]["score"]
         unrelated = await retrieve(lithos, UNRELATED)
-        # The finding does not mention clusters. Agent `ann` gets the note through the task.
+        # The finding does not mention clusters. Agent `ann` gets the note only through the task.
         task = await create(lithos)
         await lithos.call(
             "lithos_finding_post", task_id=task, agent="ann", summary="this helps", knowledge_id=right
@@ -207,7 +210,7 @@ async def test_cited_note_rises_only_for_rewordings_of_the_question(tmp_path: Pa
         assert (await order(lithos, REWORDED))[0] == "Cluster sizes"
 
 
-async def test_cited_note_is_found_without_any_scout(tmp_path: Path) -> None:
+async def test_cited_note_is_found_even_if_no_scout_finds_it(tmp_path: Path) -> None:
     async with serving(tmp_path, search=LITERAL) as lithos:
         note = await lithos.create("Runbook", "drain, restart", namespace="ops")
         other = await lithos.create("Passed over", "wait", namespace="ops")
@@ -218,7 +221,7 @@ async def test_cited_note_is_found_without_any_scout(tmp_path: Path) -> None:
         (row,) = await retrieve(lithos, QUESTION)
         assert (row["id"], row["scouts"], row["reasons"]) == (note, [], [f"cited for: {QUESTION}"])
         assert [each["id"] for each in await retrieve(lithos, QUESTION, namespace_filter=["ops"])] == [note]
-        # The namespace filter applies to cited notes, too.
+        # The namespace filter also applies to cited notes.
         assert await retrieve(lithos, QUESTION, namespace_filter=["elsewhere"]) == []
         assert await retrieve(lithos, QUESTION, tags=["t"]) == []
         asked_at = last_asked(lithos, note)
@@ -237,8 +240,8 @@ async def test_cited_note_is_found_without_any_scout(tmp_path: Path) -> None:
 def last_asked(lithos: Lithos, note: str) -> str:
     sql = "SELECT last_at FROM question_memory WHERE note_id=?"
     database = lithos.data / ".lithos" / "stats.db"
-    # Open read only: closing a writable connection here would drop the locks that the server of this process
-    # holds.
+    # Open the database read-only. Closing a writable connection here would release the locks of this
+    # process's server.
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as reader:
         ((moment,),) = reader.execute(sql, (note,)).fetchall()
     return str(moment)
@@ -256,7 +259,7 @@ async def test_question_words_are_shown_only_to_readers_of_the_namespace(tmp_pat
         assert elsewhere["score"] == open_to_all["score"]
 
 
-async def test_words_of_a_private_retrieval_are_never_shown(tmp_path: Path) -> None:
+async def test_words_of_a_private_question_are_never_shown(tmp_path: Path) -> None:
     async with serving(tmp_path, search=LITERAL) as lithos:
         shared = await lithos.create("Zebra", "zebra")
         await lithos.create("Mine", "zebra", agent="ann", access_scope="agent_private")
@@ -267,13 +270,13 @@ async def test_words_of_a_private_retrieval_are_never_shown(tmp_path: Path) -> N
             assert row["reasons"][0] == "was cited for a question much like this one"
         (known,) = await cited_for(lithos, shared)
         assert known["question"] is None
-        # Another agent asks the same question openly: from then on its words are not private.
+        # Another agent asks the same question openly. From then on, its words are not private.
         await teach(lithos, "zebra and my secret", [shared], agent_id="bob")
         (known,) = await cited_for(lithos, shared)
         assert known["question"] == "zebra and my secret"
 
 
-async def test_feedback_without_a_question_teaches_no_question(tmp_path: Path) -> None:
+async def test_feedback_without_a_question_stores_no_question(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Zebra", "zebra", tags=["t"])
         await teach(lithos, "  ", [note], tags=["t"])
@@ -297,7 +300,7 @@ async def test_question_may_have_any_length(tmp_path: Path) -> None:
         assert known["question"] == long[:2_000]
 
 
-async def test_search_works_when_the_memory_is_unreadable(
+async def test_search_works_when_the_learned_memory_is_unreadable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 144"""
@@ -322,7 +325,7 @@ async def test_search_works_when_the_memory_is_unreadable(
 
 
 @pytest.mark.parametrize("leg", ["lexical", "vector"])
-async def test_failed_search_part_is_reported_as_its_scout(
+async def test_failed_search_part_is_reported_as_a_failed_scout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leg: str
 ) -> None:
     """behaviour 144"""
@@ -351,7 +354,7 @@ async def test_failed_search_part_is_reported_as_its_scout(
 # -- upkeep --------------------------------------------------------------------------------------
 
 
-async def test_remembered_questions_follow_the_note(tmp_path: Path) -> None:
+async def test_remembered_questions_move_with_the_note(tmp_path: Path) -> None:
     """behaviour 268"""
     async with serving(tmp_path, search=LITERAL) as lithos:
         text = "The zebra lives in herds of many animals, grazes by day and is hunted by lions at night."
@@ -362,7 +365,7 @@ async def test_remembered_questions_follow_the_note(tmp_path: Path) -> None:
             await worker(lithos).drain()
             return [(each["for"], each["against"]) for each in await cited_for(lithos, one)]
 
-        # The note keeps its remembered questions after a move and after a small edit.
+        # The note keeps its remembered questions after it is moved and slightly edited.
         await lithos.write("Zebra", text, id=note, path="elsewhere")
         await lithos.write("Zebra", text.replace("night", "dusk") + "\n\nMore of it.", id=note)
         assert await counts(note) == [(1, 0)]
@@ -375,7 +378,7 @@ async def test_remembered_questions_follow_the_note(tmp_path: Path) -> None:
         assert await lithos.server.get(Learning).read(lambda tables: tables.questions.notes()) == [other]
 
 
-async def test_rewrite_while_no_server_runs_halves_the_evidence(tmp_path: Path) -> None:
+async def test_rewrite_without_a_running_server_halves_the_evidence(tmp_path: Path) -> None:
     """behaviour 268"""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Zebra", "The zebra lives in herds of many animals.")
@@ -392,7 +395,7 @@ async def test_rewrite_while_no_server_runs_halves_the_evidence(tmp_path: Path) 
         assert await lithos.server.get(Learning).read(lambda tables: tables.questions.notes()) == [note]
 
 
-async def test_number_of_remembered_questions_is_bounded(tmp_path: Path) -> None:
+async def test_number_of_remembered_questions_is_limited(tmp_path: Path) -> None:
     """behaviour 268"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, lcma=LcmaConfig(questions_kept=3)) as lithos:
@@ -408,7 +411,7 @@ async def test_number_of_remembered_questions_is_bounded(tmp_path: Path) -> None
         assert [each["question"][-1] for each in await cited_for(lithos, note)] == ["4"]
 
 
-async def test_questions_survive_restart_and_are_embedded_for_new_models(tmp_path: Path) -> None:
+async def test_questions_survive_restart_and_get_vectors_of_new_models(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         ids = await cook(lithos)
         await teach(lithos, QUESTION, [ids["Cluster sizes"]])

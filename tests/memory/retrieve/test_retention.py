@@ -1,4 +1,4 @@
-"""Tests that stored retrieval data stays bounded without loss of feedback."""
+"""Stored retrieval data, which stays limited without losing feedback."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 
 
 class Watched(Learning):
-    """Learning service that records the commands it receives."""
+    """Learning service that records the commands that it receives."""
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk.memory.mailbox, desk.stats, desk.gate)
@@ -47,7 +47,7 @@ def receipts(desk: Desk) -> list[str]:
 
 
 async def open_a(tasks: Sequence[str], since: datetime) -> list[str]:
-    """Return the open tasks: `a` is open, all other tasks are closed."""
+    """Return the open tasks. Task `a` is open, and all other tasks are closed."""
     await trio.lowlevel.checkpoint()
     return [task for task in tasks if task == "a"]
 
@@ -103,8 +103,8 @@ async def nobody(tasks: Sequence[str], since: datetime) -> list[str]:
     return []
 
 
-async def test_old_jobs_are_deleted(desk: Desk) -> None:
-    """Finished jobs are deleted after a week, abandoned jobs after a year."""
+async def test_old_enrichment_jobs_are_deleted(desk: Desk) -> None:
+    """Finished jobs are deleted after a week. Abandoned jobs are deleted after a year."""
 
     async def body() -> None:
         triggers = tuple(EnrichTrigger(trigger_type="note.updated", node_id=note) for note in "abc")
@@ -123,7 +123,9 @@ async def test_old_jobs_are_deleted(desk: Desk) -> None:
     await desk.run(body)
 
 
-async def test_statistics_of_deleted_notes_are_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_number_of_statistics_of_deleted_notes_is_limited(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lithos.memory.enrich.worker, "GONE_NOTES", 2)
     monkeypatch.setattr(lithos.memory.enrich.worker, "PAGE", 2)
 

@@ -1,4 +1,4 @@
-"""Tests for the retrieve pipeline when scouts fail, hang or crash and when the receipt cannot be stored."""
+"""Retrieval if scouts fail, hang or crash, or if the receipt cannot be stored."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def no_contradictions(ask: ScoutRequest) -> Sequence[SurfacedConflict]:
 
 @attrs.define
 class Memory:
-    """Memory that stores receipts and knows statistics, as `Learning` does."""
+    """Memory that stores receipts and returns statistics, as `Learning` does."""
 
     recorded: list[RecordRetrieval] = attrs.field(factory=list)
     known: dict[str, NodeStats] = attrs.field(factory=dict)
@@ -85,7 +85,7 @@ class Current:
 
 
 class NoTexts:
-    """Notes that all have the same text."""
+    """Notes with one and the same text."""
 
     async def map_visible(self, entries: Sequence[Entry], work: Callable[[int, str, str], str]) -> list[str]:
         await trio.lowlevel.checkpoint()
@@ -93,7 +93,7 @@ class NoTexts:
 
 
 class FakeSearch:
-    """Hybrid search that finds the given notes, best score first, or acts as configured."""
+    """Hybrid search that returns the given notes, best score first, or fails as configured."""
 
     def __init__(self, find: Find) -> None:
         self._find = find
@@ -109,7 +109,7 @@ class FakeSearch:
 
 
 class Trusting:
-    """Lineage without suspect notes."""
+    """Lineage in which no note is suspect."""
 
     async def settle(self) -> None:
         await trio.lowlevel.checkpoint()
@@ -119,7 +119,7 @@ class Trusting:
 
 
 class NoQuestions:
-    """Memory without questions."""
+    """Memory without stored questions."""
 
     async def weigh(self, query: str) -> Sequence[Evidence]:
         await trio.lowlevel.checkpoint()
@@ -131,7 +131,10 @@ class NoQuestions:
 
 
 class Room:
-    """Pipeline over fakes: the results of `search`, and the actions of the scouts by name."""
+    """Retrieval pipeline with fakes.
+
+    A test sets the results of `search`, and the actions of the scouts by name.
+    """
 
     def __init__(
         self, search: Find, first: Mapping[str, Find] | None = None, second: Mapping[str, Find] | None = None
@@ -183,7 +186,7 @@ def titles(answer: RetrieveAnswer) -> list[str]:
 
 @pytest.mark.autojump
 @pytest.mark.parametrize("fail", [crash, hang])
-async def test_failing_or_hanging_scout_is_left_out(fail: Any) -> None:
+async def test_failing_or_hanging_scout_is_ignored(fail: Any) -> None:
     """behaviour 144"""
     room = Room(
         finding(A), {"freshness": fail, "exact_alias": finding()}, {"graph": finding(B), "provenance": fail}
@@ -196,12 +199,12 @@ async def test_failing_or_hanging_scout_is_left_out(fail: Any) -> None:
     (kept,) = room.memory.recorded
     assert kept.receipt is answer.receipt
     assert kept.receipt.scouts_fired == ("scout_vector", "scout_lexical", "scout_exact_alias", "scout_graph")
-    # Both phases wait for their slowest scout, but only until the deadline.
+    # Both phases wait for their slowest scout, but not beyond the deadline.
     assert trio.current_time() - began == (2 * DEADLINE if fail is hang else 0)
     assert room.count("lcma_scout_failures_total{") == 2
 
 
-async def test_empty_answer_has_a_receipt_when_every_scout_fails() -> None:
+async def test_empty_answer_has_a_receipt_when_all_scouts_fail() -> None:
     """behaviours 141, 144"""
     room = Room(crash, {"exact_alias": crash}, {"graph": finding(A)})
     room.contradict = crash
@@ -222,7 +225,7 @@ async def test_results_are_returned_when_contradictions_are_unreadable() -> None
     assert answer.failed_scouts == ("scout_contradictions",)
 
 
-async def test_crashed_retrieval_leaves_a_receipt_with_its_progress() -> None:
+async def test_crashed_retrieval_leaves_a_receipt_that_shows_its_progress() -> None:
     """behaviour 141"""
     room = Room(finding(A), {"exact_alias": crash})
 
@@ -240,7 +243,7 @@ async def test_crashed_retrieval_leaves_a_receipt_with_its_progress() -> None:
 
 
 @pytest.mark.autojump
-async def test_receipt_is_stored_when_the_caller_leaves() -> None:
+async def test_receipt_is_stored_even_if_the_caller_disconnects() -> None:
     """behaviour 141"""
     room = Room(hang)
     with trio.move_on_after(DEADLINE / 2) as scope:
@@ -258,7 +261,7 @@ async def test_answer_is_degraded_when_its_receipt_cannot_be_stored() -> None:
     assert (titles(answer), answer.degraded, answer.failed_scouts) == (["A"], True, ())
 
 
-async def test_every_note_counts_as_new_without_statistics() -> None:
+async def test_notes_without_statistics_count_as_new() -> None:
     """behaviour 148"""
     room = Room(finding(A, B))
     room.memory.known = {B.note.id: NodeStats(node_id=B.note.id, cited_count=20)}
@@ -271,7 +274,7 @@ async def test_every_note_counts_as_new_without_statistics() -> None:
     assert (answer.degraded, answer.failed_scouts) == (True, ())
 
 
-async def test_note_deleted_or_hidden_during_retrieval_is_left_out() -> None:
+async def test_note_deleted_or_hidden_during_retrieval_is_omitted() -> None:
     """behaviour 142"""
     room = Room(finding(A, B, C))
 
@@ -286,7 +289,7 @@ async def test_note_deleted_or_hidden_during_retrieval_is_left_out() -> None:
     assert [node.id for node in answer.receipt.final_nodes] == [C.note.id]
 
 
-async def test_access_gate_filters_unchecked_notes_of_scouts() -> None:
+async def test_access_gate_filters_unchecked_notes_from_scouts() -> None:
     """behaviour 142"""
     hidden = attrs.evolve(B, note=attrs.evolve(B.note, access_scope="agent_private", author="eve"))
     room = Room(finding(A, hidden), {"exact_alias": finding(hidden)}, {"graph": finding(hidden)})
@@ -296,7 +299,7 @@ async def test_access_gate_filters_unchecked_notes_of_scouts() -> None:
     assert titles(await room.retrieve(agent_id="eve")) == ["A", "B"]
 
 
-async def test_thousands_of_candidates_are_ranked_like_a_few() -> None:
+async def test_ranking_of_thousands_equals_the_ranking_of_few_candidates() -> None:
     many = [make_entry(number, f"f/n{number}.md") for number in range(10, 3010)]
     room = Room(finding(A), {"freshness": finding(A, *many)})
     room.catalogue.load([A, B, C, *many])

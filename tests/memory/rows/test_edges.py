@@ -1,4 +1,4 @@
-"""Tests for `edges.db`: one row per key, an outbox in the same file, and damaged or older files."""
+"""`edges.db`: one row per key, an outbox in the same file, and damaged or older files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def store(tmp_path):
     store.close()
 
 
-def test_edge_file_is_created_by_the_first_write_only(store, tmp_path):
+def test_edge_file_is_created_by_the_first_write(store, tmp_path):
     assert (store.edges(ALL), store.outbox()) == ([], [])
     assert list(tmp_path.rglob("*.db*")) == []
     upsert(store)
@@ -83,20 +83,20 @@ def test_settled_conflict_changes_only_state_actor_and_time(store):
     assert store.edges(ALL) == [settled]
 
 
-def test_failed_transaction_leaves_neither_edge_nor_outbox_row(store):
+def test_failed_transaction_stores_neither_edge_nor_outbox_row(store):
     upsert(store, 1)
 
     def break_off() -> None:
         with store.transaction():
             store.upsert(attrs.evolve(PLAIN, to_id="c"), "edge_x", START)
-            store.add_to_outbox([draft(1), draft(1)])  # an origin is unique
+            store.add_to_outbox([draft(1), draft(1)])  # the origin must be unique
 
     with pytest.raises(apsw.ConstraintError):
         break_off()
     assert (len(store.edges(ALL)), store.outbox()) == (1, [])
 
 
-def test_outbox_keeps_whole_events_in_order_after_reopening(store, tmp_path):
+def test_outbox_returns_whole_events_in_order_after_reopening(store, tmp_path):
     with store.transaction():
         store.add_to_outbox([draft(2), draft(1), draft(3)])
         store.clear_outbox(["tool:1", "tool:unknown"])
@@ -115,7 +115,7 @@ def test_reopening_keeps_all_edge_rows(store, tmp_path):
     again.close()
 
 
-def test_older_file_gets_missing_columns_and_tolerates_odd_times(tmp_path):
+def test_older_file_gets_missing_columns_and_tolerates_invalid_times(tmp_path):
     path = tmp_path / "edges.db"
     old = apsw.Connection(str(path))
     old.execute(

@@ -1,4 +1,4 @@
-"""Tests for projected, learned and weakened edges in `edges.db`."""
+"""Projected, learned and weakened edges in `edges.db`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTHING = ProjectionOutcome()
 
 
 class Edges:
-    """Edge store that numbers the ids of its edges: e1, e2, ..."""
+    """Edge store that assigns the edge ids e1, e2, ..."""
 
     def __init__(self, path) -> None:
         self.store = EdgeStore.open(path / "edges.db", START)
@@ -36,7 +36,7 @@ class Edges:
             return self.store.upsert(wanted, self.new_id(), self.clock())
 
     def project(self, gone=(), complete=False, dry_run=False, **desired) -> ProjectionOutcome:
-        """Project provenance given as keywords such as `note="namespace source source"`."""
+        """Project provenance. Each keyword has the form `note="namespace source source"`."""
         command = ProjectProvenance(
             desired={note: (text.split()[0], tuple(text.split()[1:])) for note, text in desired.items()},
             gone=gone,
@@ -60,7 +60,7 @@ def edges(tmp_path):
     edges.store.close()
 
 
-def test_projection_creates_missing_edges_once(edges):
+def test_projection_creates_missing_edges_only_once(edges):
     """behaviour 88"""
     assert edges.project(a="n s1 s2", b="m s1", c="n") == ProjectionOutcome(created=3)
     first = edges.rows()
@@ -72,7 +72,7 @@ def test_projection_creates_missing_edges_once(edges):
     assert edges.rows() == first
 
 
-def test_projection_removes_stale_and_repairs_changed_edges(edges):
+def test_projection_removes_outdated_edges_and_repairs_changed_edges(edges):
     """behaviour 88"""
     edges.project(a="n s1 s2 s3", b="n s1", c="n s1")
     (first, second) = (edge for edge in edges.rows() if edge.to_id in ("s1", "s2") and edge.from_id == "a")
@@ -121,7 +121,7 @@ def test_complete_projection_matches_the_frontmatter(tmp_path_factory, steps, as
         edges.store.close()
 
 
-def test_pair_edges_are_created_or_strengthened_up_to_one(edges):
+def test_pair_edges_are_created_or_strengthened_to_at_most_one(edges):
     """behaviour 87"""
     edges.assert_edge("a", "b", type="related_to", weight=0.96, provenance_type="asserted")
     for _ in range(2):

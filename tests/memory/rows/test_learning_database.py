@@ -1,4 +1,4 @@
-"""Tests for databases that the first write creates: reports of failed writes and damage."""
+"""Databases that the first write creates: reports of failed writes and damage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROW = "x" * 500
 
 
 class Things(LearningDatabase):
-    """Database of one table with an index."""
+    """Database with one table and one index."""
 
     layout = DatabaseLayout(
         "CREATE TABLE IF NOT EXISTS things(id INTEGER PRIMARY KEY, text TEXT NOT NULL)",
@@ -35,7 +35,7 @@ class Things(LearningDatabase):
 
 
 def fill(path: Path) -> bytes:
-    """Write a closed database of about fifty pages to `path` and return its bytes."""
+    """Write a closed database of about fifty pages to `path`. Return the bytes of the file."""
     store = Things.open(path, START)
     with store.transaction():
         store._writer.executemany("INSERT INTO things VALUES(?,?)", [(number, ROW) for number in range(300)])
@@ -63,12 +63,12 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat every file as too large to be read as a whole."""
+    """Treat every file as too large to be read completely."""
     monkeypatch.setattr(lithos.kernel.databases.database, "READ_WHOLE", 0)
 
 
 @pytest.mark.parametrize("error", [apsw.FullError, apsw.IOError, apsw.ReadOnlyError])
-def test_failed_write_is_reported_until_one_succeeds(path: Path, error: type[apsw.Error]) -> None:
+def test_failed_write_is_reported_until_a_write_succeeds(path: Path, error: type[apsw.Error]) -> None:
     with faulty_disk() as disk:
         store = Things.open(path, START)
         store.add(1)
@@ -78,7 +78,7 @@ def test_failed_write_is_reported_until_one_succeeds(path: Path, error: type[aps
                 store.add(2)
             assert store.failure == "injected"
             with store.transaction():
-                pass  # an empty transaction does not prove that writing works
+                pass  # an empty transaction does not prove that writes work
             assert store.failure == "injected"
             with pytest.raises(error):
                 store.try_writing()
@@ -98,7 +98,7 @@ def test_invalid_command_does_not_count_as_database_failure(path: Path) -> None:
     store.close()
 
 
-def test_uncreatable_folder_is_reported(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     store = Things.open(tmp_path / "file" / "things.db", START)
     with pytest.raises(OSError, match="file"):
@@ -108,7 +108,7 @@ def test_uncreatable_folder_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("large")
-def test_large_damaged_file_is_set_aside_at_next_opening(path: Path) -> None:
+def test_large_damaged_file_is_set_aside_at_the_next_opening(path: Path) -> None:
     """behaviour 89"""
     broken = damage(path, fill(path))
     store = Things.open(path, START)
@@ -128,7 +128,7 @@ def test_large_damaged_file_is_set_aside_at_next_opening(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("large")
-def test_wrong_suspicion_of_damage_is_dropped(path: Path) -> None:
+def test_false_suspicion_of_damage_is_cleared(path: Path) -> None:
     fill(path)
     mark = path.with_name("things.db.suspect")
     mark.touch()

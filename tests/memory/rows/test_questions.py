@@ -1,4 +1,4 @@
-"""Tests for remembered questions in `stats.db` and their vectors in memory."""
+"""Remembered questions in `stats.db`, and their vectors in memory."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def counts(store: StatsStore) -> dict[tuple[str, str], tuple[float, float]]:
     return {(each.question, each.note_id): (round(each.a, 4), round(each.b, 4)) for each in entries}
 
 
-#: Cosines: ONE and NEAR 0.8, ONE and FAR 0.
+#: Cosine similarities: 0.8 for ONE and NEAR, 0 for ONE and FAR.
 ONE, NEAR, FAR = codes(1), codes(0.8, 0.6), codes(0, 0, 1)
 
 
-def test_feedback_creates_and_changes_entries(store: StatsStore) -> None:
+def test_feedback_creates_and_changes_question_entries(store: StatsStore) -> None:
     """behaviour 267"""
     apply(store, feedback(asked("one", ONE), "a", ignored=("b",)))
     apply(store, feedback(asked("far", FAR), "b"))
@@ -82,20 +82,21 @@ def test_feedback_creates_and_changes_entries(store: StatsStore) -> None:
     assert counts(store)["far", "b"] == (1, 0)
     apply(store, feedback(asked("near", NEAR), "b", misleading=("a",)))
     found = counts(store)
-    # ONE: 0.3 x 0.5 because it was not cited, 0.5 because it misled. NEAR itself: 0.3 and 1.
+    # ONE gets 0.3 x 0.5 because it was not cited, and 0.5 because it was misleading. NEAR itself gets 0.3 and
+    # 1.
     assert found["one", "a"] == (pytest.approx(1.25, abs=0.01), pytest.approx(0.65, abs=0.02))
     assert found["near", "a"] == (1, pytest.approx(1.3, abs=0.001))
     assert found["near", "b"] == (1, 0)
 
 
-def test_receipt_without_question_teaches_nothing(store: StatsStore) -> None:
+def test_receipt_without_a_question_teaches_nothing(store: StatsStore) -> None:
     apply(store, feedback(None, "a"))
     apply(store, feedback(asked("one", ONE), ignored=("a",)))
     apply(store, feedback(asked("one", ONE), "a"), most=0)
     assert counts(store) == {}
 
 
-def test_only_the_question_itself_is_learned_without_a_model(store: StatsStore) -> None:
+def test_only_equal_questions_are_learned_without_a_model(store: StatsStore) -> None:
     apply(store, feedback(asked("one", ONE), "a"))
     apply(store, feedback(asked("near", b"", embedder=""), "a"))
     apply(store, feedback(asked("near", b"", embedder=""), misleading=("a",)))
@@ -109,7 +110,7 @@ def test_only_the_question_itself_is_learned_without_a_model(store: StatsStore) 
     assert len(store.remembered) == 2
 
 
-def test_oldest_questions_are_forgotten_first(store: StatsStore) -> None:
+def test_oldest_questions_are_deleted_first(store: StatsStore) -> None:
     """behaviour 268"""
     for number in range(5):
         now = START + timedelta(minutes=number)
@@ -120,7 +121,7 @@ def test_oldest_questions_are_forgotten_first(store: StatsStore) -> None:
     assert store.reading.questions.sketch("n4") == b"x"
 
 
-def test_entries_are_forgotten_by_note_agent_and_time(store: StatsStore) -> None:
+def test_question_entries_are_deleted_by_note_agent_and_time(store: StatsStore) -> None:
     for number, (note, agent) in enumerate((n, a) for n in "ab" for a in ("ann", "bob", None)):
         question = asked(f"q{number}", FAR, agent_id=agent)
         apply(store, feedback(question, note), now=START + timedelta(days=number))
@@ -143,7 +144,7 @@ def test_entries_are_forgotten_by_note_agent_and_time(store: StatsStore) -> None
     assert len(store.remembered) == 0
 
 
-def test_rewritten_note_halves_its_entries_once(store: StatsStore) -> None:
+def test_rewrite_of_a_note_halves_its_entries_once(store: StatsStore) -> None:
     """behaviour 268"""
     old, new = sketch_of("what it said"), sketch_of("something else")
     apply(store, feedback(asked("one", ONE), "a", sketches={"a": old}))
@@ -157,7 +158,7 @@ def test_rewritten_note_halves_its_entries_once(store: StatsStore) -> None:
     assert store.reading.questions.sketch("a") == new
 
 
-def test_question_once_asked_openly_stays_open(store: StatsStore) -> None:
+def test_question_that_was_once_asked_openly_stays_open(store: StatsStore) -> None:
     for is_private, expected in ((True, True), (False, False), (True, False)):
         apply(store, feedback(asked("one", ONE, is_private=is_private), "a"))
         (entry,) = store.reading.questions.of_note("a", 5)
@@ -167,7 +168,7 @@ def test_question_once_asked_openly_stays_open(store: StatsStore) -> None:
     assert [each.is_private for each in store.reading.questions.of_note("b", 5)] == [True, False]
 
 
-def test_rolled_back_transaction_changes_no_vector(store: StatsStore) -> None:
+def test_rolled_back_transaction_does_not_change_a_vector(store: StatsStore) -> None:
     apply(store, feedback(asked("one", ONE), "a"))
     (before,) = store.remembered.weigh(np.frombuffer(ONE, np.int8), 0.6)
 
@@ -183,7 +184,7 @@ def test_rolled_back_transaction_changes_no_vector(store: StatsStore) -> None:
     assert store.remembered.weigh(np.frombuffer(ONE, np.int8), 0.6) == [before]
 
 
-def test_loading_page_by_page_gives_the_same_vectors(store: StatsStore) -> None:
+def test_vectors_loaded_page_by_page_are_the_same(store: StatsStore) -> None:
     for number in range(7):
         apply(store, feedback(asked(f"q{number}", codes(1, number / 10)), f"n{number % 3}"))
     fresh = QuestionMatrix()

@@ -1,4 +1,4 @@
-"""Tests for `stats.db`: retrieval data, and damaged or older files."""
+"""`stats.db`: retrieval data, and damaged or older files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def raw(path, sql):
     return rows
 
 
-def test_statistics_file_is_created_by_the_first_write_only(store, tmp_path):
+def test_statistics_file_is_created_by_the_first_write(store, tmp_path):
     tables = store.reading
     assert (tables.nodes.all(), tables.receipts.get("r1"), tables.queue.length()) == ([], None, 0)
     assert list(tmp_path.rglob("*.db*")) == []
@@ -60,7 +60,7 @@ def test_statistics_file_is_created_by_the_first_write_only(store, tmp_path):
     assert (tmp_path / "sub" / "stats.db").exists()
 
 
-def test_receipt_is_stored_with_the_specified_names(store, tmp_path):
+def test_receipt_is_stored_with_the_specified_column_names(store, tmp_path):
     """behaviour 141"""
     bare = Receipt(id="r2", ts=LATER, query="", limit=0)
     with store.transaction():
@@ -82,7 +82,7 @@ def test_receipt_is_stored_with_the_specified_names(store, tmp_path):
     )  # fmt: skip
 
 
-def test_newest_receipt_matches_its_task_and_agent(store):
+def test_newest_receipt_is_found_by_task_and_agent(store):
     """behaviour 151"""
     with store.transaction():
         for number, (agent, task, at) in enumerate(
@@ -121,7 +121,7 @@ def trigger(node, kind="note.updated"):
     return EnrichTrigger(trigger_type=kind, node_id=node)
 
 
-def test_claimed_jobs_are_grouped_retried_and_abandoned(store):
+def test_claimed_jobs_are_grouped_retried_and_finally_abandoned(store):
     """behaviour 156"""
     with store.transaction():
         queue = store.writing.queue
@@ -136,13 +136,13 @@ def test_claimed_jobs_are_grouped_retried_and_abandoned(store):
         assert [(job.rows, job.attempts) for job in queue.claim(2, after=2)] == [((4,), 2)]
         assert [(job.rows, job.attempts) for job in queue.claim(2, most=5)] == [((2,), 2)]
         assert queue.claim(2) == []
-        assert queue.length() == 2  # abandoned jobs stay stored
+        assert queue.length() == 2  # abandoned jobs remain stored
         queue.drop_processed(LATER)
         queue.drop_processed(LATER + timedelta(seconds=1))
     assert store.reading.queue.length() == 2
 
 
-def test_failed_part_is_rolled_back_alone(store):
+def test_failed_part_of_a_batch_is_rolled_back_alone(store):
     with store.transaction():
         store.writing.queue.add([trigger("a")], START)
         with suppress(ZeroDivisionError), store.part():
@@ -174,7 +174,7 @@ def test_older_file_gets_missing_columns_and_keeps_its_rows(tmp_path):
             NodeStats(node_id="b", retrieval_count=4),
         ]
         assert store.reading.receipts.get("old").query == "what"
-        assert store.reading.queue.length() == 1  # the job of a task does not count as waiting
+        assert store.reading.queue.length() == 1  # jobs of tasks are not counted as waiting
         with store.transaction():
             (job,) = store.writing.queue.claim(3)
             assert (job.rows, job.node_id, job.attempts) == ((7,), "a", 1)
@@ -189,7 +189,7 @@ def test_older_file_gets_missing_columns_and_keeps_its_rows(tmp_path):
 
 
 @pytest.mark.parametrize("junk", ["nonsense", "[1]", '{"a": 1}', '[{"reasons": "x"}]', "", "NaN"])
-def test_unexpected_values_in_a_receipt_do_no_harm(tmp_path, junk):
+def test_unexpected_values_in_a_receipt_cause_no_error(tmp_path, junk):
     path = tmp_path / "stats.db"
     StatsStore.open(path, START).close()
     store = StatsStore.open(path, START)

@@ -1,4 +1,4 @@
-"""Helpers for tests with tasks."""
+"""Helpers for tests of tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RECORD = [
     "id", "title", "description", "status", "task_type", "created_by", "created_at", "resolved_at", "tags",
     "metadata", "outcome",
 ]  # fmt: skip
-#: Tools without an `agent` parameter, or whose `agent` is not the caller.
+#: Tools that have no `agent` parameter, or whose `agent` is not the caller.
 READS = {
     "task_list", "task_status", "task_get", "task_ready", "task_blocked", "task_children", "task_edge_list",
     "finding_list",
@@ -19,7 +19,7 @@ READS = {
 
 
 async def call(lithos: Lithos, tool: str, /, **arguments: Any) -> Any:
-    """Call a `lithos_` tool, by default as agent `ann`, and assert that it does not refuse."""
+    """Call a `lithos_` tool, by default as agent `ann`. Assert that the tool does not refuse."""
     if tool not in READS:
         arguments = {"agent": "ann"} | arguments
     answer = await lithos.call(f"lithos_{tool}", **arguments)
@@ -28,7 +28,7 @@ async def call(lithos: Lithos, tool: str, /, **arguments: Any) -> Any:
 
 
 async def create(lithos: Lithos, title: str = "T", **fields: Any) -> str:
-    """Create a task and return its id."""
+    """Create a task. Return its id."""
     answer = await call(lithos, "task_create", title=title, **fields)
     assert next(iter(answer)) == "task_id"
     task_id: str = answer["task_id"]
@@ -36,12 +36,12 @@ async def create(lithos: Lithos, title: str = "T", **fields: Any) -> str:
 
 
 async def gate(lithos: Lithos, title: str = "G", **metadata: Any) -> str:
-    """Create a gate, by default a human gate, and return its id."""
+    """Create a gate, by default a human gate. Return its id."""
     return await create(lithos, title, task_type="gate", metadata={"gate_type": "human"} | metadata)
 
 
 async def link(lithos: Lithos, source: str, target: str, kind: str = "blocks", **more: Any) -> Any:
-    """Relate two tasks. The answer may be a refusal."""
+    """Link two tasks. The answer may be a refusal."""
     return await lithos.call(
         "lithos_task_edge_upsert",
         **{"from_task_id": source, "to_task_id": target, "type": kind, "agent": "ann"} | more,

@@ -1,4 +1,4 @@
-"""Tests for the effect of `access_scope` as SECURITY.md and the specification describe it (behaviour 395)."""
+"""Effects of `access_scope`, as SECURITY.md and the specification describe them (behaviour 395)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.servers import Lithos
 ROOT = Path(__file__).parents[3]
 
 
-async def test_access_scope_filters_offers_and_locks_nothing(lithos: Lithos) -> None:
+async def test_access_scope_hides_notes_from_suggestions_without_locking_them(lithos: Lithos) -> None:
     """behaviour 395"""
     await lithos.create("Mine", "the quetzal secret", agent="ann", access_scope="agent_private")
     for agent, offered in (("ann", ["Mine"]), ("ben", [])):
@@ -23,7 +23,7 @@ async def test_access_scope_filters_offers_and_locks_nothing(lithos: Lithos) -> 
     assert await lithos.listed() == ["Mine"]
 
 
-def test_documents_say_that_access_scope_is_not_a_lock() -> None:
+def test_documentation_says_that_access_scope_is_not_a_lock() -> None:
     """behaviour 395"""
     for page, words in (("SECURITY.md", "not access control"), ("docs/spec/search.md", "not access control")):
         assert words in " ".join((ROOT / page).read_text(encoding="utf-8").split()), page

@@ -1,4 +1,4 @@
-"""Tests for compact briefings: they fit the budget, name sources and dates, and explain only on request."""
+"""Compact briefings. They fit the budget, name sources and dates, and explain only on request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Ann: See ya!
 
 @asynccontextmanager
 async def briefing(tmp_path: Path, **server: Any) -> AsyncIterator[Lithos]:
-    """Yield a server with a conversation, a dated note and twenty notes on the same subject."""
+    """Yield a server with a conversation, a note with a date, and twenty notes on the same subject."""
     async with serving(tmp_path, server={"answers": "compact"} | server) as lithos:
         await lithos.create("Meeting", TALK, metadata={"date": "2024-05-03"})
         await lithos.create("Harbour 2023-07-01", "The harbour office was painted green.")
@@ -39,7 +39,7 @@ def sent(answer: Any) -> str:
 
 
 @pytest.mark.parametrize("explain", [False, True])
-async def test_whole_answer_is_within_the_budget(tmp_path: Path, explain: bool) -> None:
+async def test_complete_answer_fits_the_budget(tmp_path: Path, explain: bool) -> None:
     """Behaviour 300."""
     count = count_with(load_pieces())
     async with briefing(tmp_path) as lithos:
@@ -52,7 +52,7 @@ async def test_whole_answer_is_within_the_budget(tmp_path: Path, explain: bool) 
         assert large["tokens"] > 1_000
 
 
-async def test_explanations_are_sent_only_on_request(tmp_path: Path) -> None:
+async def test_briefing_explanations_are_sent_only_on_request(tmp_path: Path) -> None:
     """Behaviour 302."""
     async with briefing(tmp_path) as lithos:
         plain = await lithos.call("lithos_context", query="harbour office", budget=1_000)
@@ -65,7 +65,7 @@ async def test_explanations_are_sent_only_on_request(tmp_path: Path) -> None:
         assert "sources" not in since
 
 
-async def test_sources_map_each_number_to_its_note(tmp_path: Path) -> None:
+async def test_sources_map_each_number_to_a_note(tmp_path: Path) -> None:
     """docs/spec/context.md §1: the answer is compact."""
     async with briefing(tmp_path) as lithos:
         answer = await lithos.call("lithos_context", query="harbour ships", budget=1_000)
@@ -77,15 +77,15 @@ async def test_sources_map_each_number_to_its_note(tmp_path: Path) -> None:
         assert answer["text"].count("### [") >= len(answer["sources"])
 
 
-def test_source_has_an_id_when_the_path_is_not_enough() -> None:
-    """Attachments and notes with a shortened path are named by their id."""
+def test_source_has_an_id_when_its_path_is_not_enough() -> None:
+    """Attachments, and notes with a shortened path, are identified by their id."""
     assert source_line(3, "an-id", "a/b.md") == "[3] a/b.md"
     assert source_line(3, "an-id", "a/b.pdf", is_note=False) == "[3] an-id a/b.pdf"
     assert source_line(3, "an-id", f"{'a' * 300}.md").startswith("[3] an-id aaa")
     assert source_line(3, "an-id", "a\nb.md") == "[3] an-id a b.md"
 
 
-async def test_heading_has_the_date_of_the_note(tmp_path: Path) -> None:
+async def test_excerpt_heading_contains_the_date_of_the_note(tmp_path: Path) -> None:
     """Behaviour 303."""
     async with briefing(tmp_path) as lithos:
         text = (await lithos.call("lithos_context", query="where is the meeting", budget=500))["text"]
@@ -94,7 +94,7 @@ async def test_heading_has_the_date_of_the_note(tmp_path: Path) -> None:
         assert "### [1] Harbour 2023-07-01\n" in text
 
 
-async def test_question_comes_with_its_reply(tmp_path: Path) -> None:
+async def test_question_is_shown_with_its_reply(tmp_path: Path) -> None:
     """Behaviour 304."""
     async with briefing(tmp_path) as lithos:
         text = (await lithos.call("lithos_context", query="where is the meeting", budget=300))["text"]
@@ -105,7 +105,7 @@ async def test_question_comes_with_its_reply(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "server", [{"answers": "full"}, {"tools": "full"}, {"write_outcomes": "status"}], ids=str
 )
-async def test_full_answers_keep_every_key(tmp_path: Path, server: dict[str, str]) -> None:
+async def test_full_briefing_answers_contain_every_key(tmp_path: Path, server: dict[str, str]) -> None:
     """docs/spec/context.md §1."""
     async with briefing(tmp_path, **server) as lithos:
         answer = await lithos.call("lithos_context", query="harbour", budget=500)

@@ -1,4 +1,4 @@
-"""Tests for `lithos_context` over a whole server."""
+"""`lithos_context` on a complete server."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_briefing_groups_excerpts_by_note_and_is_reproducible(lithos: Lith
     assert ZEBRA in section["content"]
 
 
-async def test_notes_beyond_the_budget_are_named(lithos: Lithos) -> None:
+async def test_notes_that_exceed_the_budget_are_named(lithos: Lithos) -> None:
     """behaviour 227"""
     notes = {
         await lithos.create(f"Zebra {n}", f"{ZEBRA} Herd {n} " + f"walks far to {n} rivers. " * 30)
@@ -60,7 +60,7 @@ async def test_notes_beyond_the_budget_are_named(lithos: Lithos) -> None:
     assert "Left out" in answer["text"]
 
 
-async def test_untrusted_notes_are_named_and_not_shown(lithos: Lithos, clock: Clock) -> None:
+async def test_untrusted_notes_are_named_but_not_shown(lithos: Lithos, clock: Clock) -> None:
     """behaviour 228"""
     good = await lithos.create("Good", ZEBRA)
     old = await lithos.create("Old", f"{ZEBRA} Stale.", ttl_hours=1)
@@ -80,14 +80,14 @@ async def test_untrusted_notes_are_named_and_not_shown(lithos: Lithos, clock: Cl
     assert [node.id for node in receipt.final_nodes] == [good]
 
 
-async def test_private_notes_of_others_are_not_mentioned(lithos: Lithos) -> None:
+async def test_private_notes_of_other_agents_are_not_mentioned(lithos: Lithos) -> None:
     mine = await lithos.create("Mine", ZEBRA, access_scope="agent_private", agent="ann")
     assert ids(await brief(lithos, agent_id="bob")) == []
     assert "Mine" not in (await brief(lithos, agent_id="bob"))["text"]
     assert ids(await brief(lithos, agent_id="ann")) == [mine]
 
 
-async def test_since_returns_only_changes(lithos: Lithos) -> None:
+async def test_since_cursor_limits_the_briefing_to_changes(lithos: Lithos) -> None:
     """behaviour 229"""
     await lithos.create("First", ZEBRA)
     task = await create(lithos, "Watch the zebra stripes")
@@ -104,7 +104,7 @@ async def test_since_returns_only_changes(lithos: Lithos) -> None:
     assert (last["text"], last["degraded"]) == ("", False)
 
 
-async def test_unknown_cursor_returns_everything_and_is_reported(lithos: Lithos) -> None:
+async def test_unknown_cursor_is_reported_and_returns_everything(lithos: Lithos) -> None:
     """behaviour 229"""
     note = await lithos.create("First", ZEBRA)
     for since in ("1", "no number", "9" * 30):
@@ -114,7 +114,7 @@ async def test_unknown_cursor_returns_everything_and_is_reported(lithos: Lithos)
         assert answer["warnings"][0]["kind"] == "cursor"
 
 
-async def test_context_receipt_accepts_feedback(lithos: Lithos) -> None:
+async def test_receipt_of_a_briefing_accepts_feedback(lithos: Lithos) -> None:
     """behaviour 230"""
     cited, ignored = await lithos.create("A", ZEBRA), await lithos.create("B", "Stripes of grass.")
     task = await create(lithos, "Zebra stripes at night")
@@ -132,7 +132,7 @@ async def test_context_receipt_accepts_feedback(lithos: Lithos) -> None:
         assert (await lithos.call("lithos_node_stats", node_id=ignored))["ignored_count"] == 1
 
 
-async def test_task_without_query_supplies_the_query(lithos: Lithos) -> None:
+async def test_task_text_is_used_when_the_query_is_missing(lithos: Lithos) -> None:
     note = await lithos.create("Zebras", ZEBRA)
     task = await create(lithos, "Zebra stripes", description="What do they do at night?")
     await lithos.call("lithos_task_claim", task_id=task, aspect="research", agent="ann")
@@ -154,7 +154,7 @@ async def test_invalid_context_requests_are_refused(lithos: Lithos) -> None:
     refusal(await call("lithos_context", {"task_id": MISSING_ID}), "task_not_found")
 
 
-async def test_context_filters_match_retrieve_filters(lithos: Lithos) -> None:
+async def test_context_filters_equal_the_retrieve_filters(lithos: Lithos) -> None:
     a = await lithos.create("A", ZEBRA, tags=["x"], path="one")
     b = await lithos.create("B", f"{ZEBRA} Twice as many.", path="two")
     assert ids(await brief(lithos, tags=["x"])) == [a]
@@ -169,7 +169,7 @@ async def test_context_works_when_learning_is_off(tmp_path: Path) -> None:
         assert (ids(answer), answer["receipt_id"], answer["degraded"]) == ([note], None, False)
 
 
-async def test_missing_tokenizer_shortens_the_briefing_and_is_reported(
+async def test_missing_tokenizer_is_reported_and_shortens_the_briefing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 227"""
@@ -185,7 +185,7 @@ async def test_missing_tokenizer_shortens_the_briefing_and_is_reported(
         assert answer["warnings"][0]["kind"] == "tokenizer"
 
 
-async def test_note_deleted_during_reading_is_left_out(
+async def test_note_deleted_while_it_is_read_is_omitted(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stays = await lithos.create("Stays", ZEBRA)
@@ -200,7 +200,7 @@ async def test_note_deleted_during_reading_is_left_out(
     assert ids(await brief(lithos)) == [stays]
 
 
-async def test_externally_changed_file_is_shown_with_its_version(tmp_path: Path) -> None:
+async def test_externally_changed_note_is_shown_with_its_version(tmp_path: Path) -> None:
     put_note(tmp_path, "zebra.md", f"# Zebra\n\n{ZEBRA}\n")
     async with serving(tmp_path) as lithos:
         path = lithos.knowledge / "zebra.md"
@@ -210,7 +210,7 @@ async def test_externally_changed_file_is_shown_with_its_version(tmp_path: Path)
         assert (await lithos.read(item["id"]))["version"] == item["version"] == 2
 
 
-async def test_activity_shows_notes_and_findings_about_the_query(lithos: Lithos) -> None:
+async def test_activity_shows_notes_and_findings_on_the_query(lithos: Lithos) -> None:
     note = await lithos.create("Zebras", ZEBRA, agent="ann")
     await lithos.create("Bread", "Salt.", agent="bob")
     task = await create(lithos, "Other task")

@@ -1,4 +1,4 @@
-"""Tests for typed edges and conflicts through their tools."""
+"""Typed edges and conflicts, through their tools."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ ODD = b"---\r\n# by hand\r\nid: " + WINNER.encode() + b"\r\ntitle: Odd\r\nversio
 
 
 async def upsert(lithos: Lithos, /, **fields: Any) -> Any:
-    """Call the upsert tool and return its answer, which may be a refusal.
+    """Call the upsert tool. Return its answer, which may be a refusal.
 
-    Default: a contradiction from a to b.
+    By default, the edge is a contradiction from a to b.
     """
     plain = {"from_id": "a", "to_id": "b", "type": "contradicts", "weight": 0.5, "namespace": "n"}
     return await lithos.call("lithos_edge_upsert", **plain | fields)
@@ -62,7 +62,7 @@ async def is_known(lithos: Lithos, agent: str) -> bool:
     return await lithos.call("lithos_agent_info", id=agent) is not None
 
 
-async def test_edge_is_listed_with_its_given_values(tmp_path: Path) -> None:
+async def test_edge_is_listed_with_the_given_values(tmp_path: Path) -> None:
     """behaviours 83, 84, 166"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -100,7 +100,7 @@ async def test_edge_is_listed_with_its_given_values(tmp_path: Path) -> None:
         assert lithos.events() == []
 
 
-async def test_listed_edges_match_all_filters_oldest_first(lithos: Lithos, clock: Clock) -> None:
+async def test_listed_edges_match_all_filters_and_start_with_oldest(lithos: Lithos, clock: Clock) -> None:
     """behaviour 166"""
     assert await edges(lithos) == []
     given = [("a", "b", "x", "n"), ("b", "a", "x", "n"), ("a", "c", "y", "n"), ("a", "b", "x", "m")]
@@ -108,7 +108,7 @@ async def test_listed_edges_match_all_filters_oldest_first(lithos: Lithos, clock
         await edge_id(lithos, from_id=source, to_id=target, type=kind, namespace=space)
         for source, target, kind, space in given
     ]
-    await edge_id(lithos, type="x", weight=1)  # the first edge again: it keeps its position
+    await edge_id(lithos, type="x", weight=1)  # the first edge keeps its position when it is written again
     for filters, expected in [
         ({}, [0, 1, 2, 3]),
         ({"from_id": "a"}, [0, 2, 3]),
@@ -128,7 +128,7 @@ async def test_listed_edges_match_all_filters_oldest_first(lithos: Lithos, clock
         {"weight": float("inf")}, {"evidence": {"x": float("nan")}}, {"evidence": ["\ud800"]},
     ],
 )  # fmt: skip
-async def test_impossible_edge_is_refused_without_a_trace(lithos: Lithos, bad: Any) -> None:
+async def test_impossible_edge_is_refused_and_stores_nothing(lithos: Lithos, bad: Any) -> None:
     """behaviours 84, 173"""
     refusal(await upsert(lithos, **{"provenance_actor": "ann"} | bad), "invalid_input")
     assert await edges(lithos) == []
@@ -136,14 +136,14 @@ async def test_impossible_edge_is_refused_without_a_trace(lithos: Lithos, bad: A
     assert not await is_known(lithos, "ann")
 
 
-async def test_wrong_types_are_protocol_errors(lithos: Lithos) -> None:
+async def test_arguments_of_a_wrong_type_are_protocol_errors(lithos: Lithos) -> None:
     """behaviour 173"""
     for bad in ({"weight": "heavy"}, {"weight": None}, {"from_id": 1}, {"conflict_state": []}):
         with pytest.raises(ArgumentFault, match=next(iter(bad))):
             await upsert(lithos, **bad)
 
 
-async def test_edge_actor_defaults_to_the_tool(lithos: Lithos) -> None:
+async def test_edge_actor_is_the_tool_by_default(lithos: Lithos) -> None:
     """behaviour 91"""
     await edge_id(lithos, provenance_actor="ann")
     assert await is_known(lithos, "ann")
@@ -176,7 +176,7 @@ async def test_each_resolution_is_recorded_and_announced(
     assert (await lithos.read(loser))["version"] == 1
 
 
-async def test_winner_records_the_superseded_note_and_keeps_its_text(tmp_path: Path) -> None:
+async def test_winner_note_supersedes_the_other_note_without_text_change(tmp_path: Path) -> None:
     """behaviours 85, 86"""
     file = put_note(tmp_path, "odd.md", ODD)
     async with serving(tmp_path) as lithos:
@@ -196,7 +196,7 @@ async def test_winner_records_the_superseded_note_and_keeps_its_text(tmp_path: P
         assert lithos.events() == []
 
 
-async def test_missing_winner_note_gives_a_warning(lithos: Lithos) -> None:
+async def test_missing_winner_note_causes_a_warning(lithos: Lithos) -> None:
     """behaviour 86"""
     edge = await edge_id(lithos, from_id=MISSING_ID)
     answer = await resolve(lithos, edge_id=edge, resolution="superseded", winner_id=MISSING_ID)
@@ -207,7 +207,7 @@ async def test_missing_winner_note_gives_a_warning(lithos: Lithos) -> None:
     assert not await is_known(lithos, "bob")
 
 
-async def test_edge_checks_run_in_their_order(lithos: Lithos) -> None:
+async def test_edge_checks_run_in_the_specified_order(lithos: Lithos) -> None:
     """behaviour 85"""
     note = await lithos.create("A")
     plain, conflict = await edge_id(lithos, type="supports"), await edge_id(lithos, from_id=note)
@@ -253,7 +253,7 @@ async def test_note_is_unchanged_when_the_edge_cannot_be_updated(
     assert answer["status"] == "ok"
 
 
-async def test_unwritable_winner_is_reported_and_the_call_repeatable(lithos: Lithos) -> None:
+async def test_unwritable_winner_is_reported_and_the_call_may_be_repeated(lithos: Lithos) -> None:
     """behaviour 86"""
     note = await lithos.create("A")
     edge = await edge_id(lithos, from_id=note)
@@ -268,7 +268,7 @@ async def test_unwritable_winner_is_reported_and_the_call_repeatable(lithos: Lit
     assert (await lithos.read(note))["metadata"]["supersedes"] == "b"
 
 
-async def test_concurrent_upserts_make_one_edge_and_an_event_each(lithos: Lithos) -> None:
+async def test_concurrent_upserts_create_one_edge_and_one_event_each(lithos: Lithos) -> None:
     """behaviour 83"""
     found: list[str] = []
 
@@ -294,7 +294,7 @@ async def test_damaged_edge_file_is_set_aside_and_server_starts(tmp_path: Path) 
         assert moved.read_bytes() == b"broken" * 1000
 
 
-async def test_server_start_announces_outbox_edges_before_scan_results(tmp_path: Path) -> None:
+async def test_startup_announces_outbox_edges_before_scan_results(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False) as lithos:
         await lithos.create("A")
         edge = await edge_id(lithos)

@@ -1,4 +1,4 @@
-"""Tests for `lithos_node_stats`."""
+"""`lithos_node_stats` on a complete server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLAIN = {
 }  # fmt: skip
 
 
-async def test_note_without_statistics_has_defaults_and_unknown_note_is_refused(lithos: Lithos) -> None:
+async def test_unused_note_has_default_statistics_and_unknown_note_is_refused(lithos: Lithos) -> None:
     """behaviour 159"""
     note = await lithos.create()
     answer = await lithos.call("lithos_node_stats", node_id=note)

@@ -1,4 +1,4 @@
-"""Tests for `lithos_retrieve` over a whole server."""
+"""`lithos_retrieve` on a complete server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROW = [
     "id", "title", "snippet", "score", "path", "source_url", "updated_at", "is_stale", "derived_from_ids",
     "match", "reasons", "scouts", "salience", "usage_score",
 ]  # fmt: skip
-#: Scouts that always run. Other scouts run only if the search has found seed notes.
+#: Scouts that always run. The other scouts run only if the search finds seed notes.
 ALWAYS = ("scout_vector", "scout_lexical", "scout_exact_alias")
 #: All one-letter texts are similar. With this threshold, semantic search finds only identical texts.
 LITERAL = SearchConfig(semantic_threshold=0.999)
@@ -29,7 +29,7 @@ FROM_SEEDS = ("scout_provenance", "scout_graph", "scout_source_url")
 
 
 async def retrieve(lithos: Lithos, query: str = "zebra", **more: Any) -> dict[str, Any]:
-    """Retrieve, assert that the answer is complete, and return it."""
+    """Call `lithos_retrieve` and return the answer. Assert that the answer is complete."""
     answer: dict[str, Any] = await lithos.call("lithos_retrieve", query=query, **more)
     assert list(answer)[: len(KEYS)] == KEYS, answer
     assert (answer["degraded"], answer["failed_scouts"], answer["terrace_reached"]) == (False, [], 1)
@@ -37,7 +37,7 @@ async def retrieve(lithos: Lithos, query: str = "zebra", **more: Any) -> dict[st
 
 
 async def found(lithos: Lithos, query: str = "zebra", **more: Any) -> dict[str, list[str]]:
-    """Return the scouts that found each note, by title."""
+    """Return the titles of found notes, with the scouts that found each note."""
     answer = await retrieve(lithos, query, **more)
     return {row["title"]: row["scouts"] for row in answer["results"]}
 
@@ -54,7 +54,7 @@ async def connect(lithos: Lithos, start: str, end: str, type: str, **more: Any) 
     return str(answer["edge_id"])
 
 
-async def test_retrieve_row_is_a_search_row_with_reasons(lithos: Lithos, clock: Clock) -> None:
+async def test_retrieve_row_is_a_search_row_with_added_reasons(lithos: Lithos, clock: Clock) -> None:
     """behaviour 148"""
     note = await lithos.create("Zebra", "A striped animal.", source_url="https://e.org/z")
     answer = await retrieve(lithos, "zebra")
@@ -70,11 +70,11 @@ async def test_retrieve_row_is_a_search_row_with_reasons(lithos: Lithos, clock: 
         "matches the words of the query",
         "is named by the query",
     ]
-    assert row["score"] == 1.0  # the search score: the note is first in both rankings
+    assert row["score"] == 1.0  # the search score is 1.0 because the note is first in both rankings
     assert (row["salience"], row["usage_score"]) == (0.5, 0)
 
 
-async def test_retrieval_leaves_a_receipt_even_without_results(lithos: Lithos, clock: Clock) -> None:
+async def test_retrieval_stores_a_receipt_even_without_results(lithos: Lithos, clock: Clock) -> None:
     """behaviour 141"""
     empty = await retrieve(lithos, "zebra", limit=0, namespace_filter=["n"], agent_id="ann")
     assert empty["results"] == []
@@ -116,7 +116,7 @@ async def test_retrieved_results_are_counted(lithos: Lithos, clock: Clock) -> No
     assert row["usage_score"] == pytest.approx(0.455340, abs=1e-5)  # the expected value is ln(4)/ln(21)
 
 
-async def test_each_scout_finds_notes_in_its_own_way(tmp_path: Path) -> None:
+async def test_each_scout_finds_notes_by_its_own_criterion(tmp_path: Path) -> None:
     """behaviour 144"""
     async with serving(tmp_path, search=LITERAL) as lithos:
         seed = await lithos.create("Zebra", "zebra [[Linked]]", source_url="https://e.org/a")
@@ -138,7 +138,7 @@ async def test_each_scout_finds_notes_in_its_own_way(tmp_path: Path) -> None:
         assert set(await found(lithos)) == {"Zebra", "Edged", "Derived"}
 
 
-async def test_reasons_name_their_source_note(tmp_path: Path) -> None:
+async def test_reasons_name_the_note_that_caused_them(tmp_path: Path) -> None:
     async with serving(tmp_path, search=LITERAL) as lithos:
         seed = await lithos.create("Zebra", "zebra [[Linked]]")
         await lithos.create("Linked", "x", derived_from_ids=[seed])
@@ -161,7 +161,7 @@ async def test_query_with_a_note_title_finds_the_note(tmp_path: Path) -> None:
             assert "scout_exact_alias" not in (await found(lithos, query)).get("Große Tabelle", [])
 
 
-async def test_tags_or_a_path_return_the_newest_notes(tmp_path: Path) -> None:
+async def test_retrieval_by_tags_or_path_returns_the_newest_notes(tmp_path: Path) -> None:
     clock = Clock()
     async with serving(tmp_path, search=LITERAL, clock=clock) as lithos:
         for number in range(6):
@@ -173,7 +173,7 @@ async def test_tags_or_a_path_return_the_newest_notes(tmp_path: Path) -> None:
             assert [row["title"] for row in answer["results"]] == ["N5"]
             assert answer["results"][0]["scouts"] == ["scout_tags_recency"]
             assert "scout_tags_recency" in (await receipt_of(lithos, answer)).scouts_fired
-            # The scout returns 3 x limit of six notes, which are sorted by time before the cut.
+            # The scout returns 3 x limit of the six notes. It sorts the notes by time before the cut.
             assert (await receipt_of(lithos, answer)).candidates_considered == 3
         for nothing in ({}, {"tags": [], "path_prefix": ""}):
             answer = await retrieve(lithos, " ", **nothing)
@@ -210,7 +210,7 @@ async def test_notes_found_only_by_scouts_have_no_score(tmp_path: Path) -> None:
         assert [row["is_stale"] for row in rows] == [False] + 3 * [True] + 3 * [False]
 
 
-async def test_task_adds_notes_named_in_findings_and_written_for_it(tmp_path: Path) -> None:
+async def test_task_adds_notes_from_findings_and_notes_written_for_it(tmp_path: Path) -> None:
     """behaviour 143"""
     async with serving(tmp_path, search=LITERAL) as lithos:
         task = (await lithos.call("lithos_task_create", title="T", agent="ann"))["task_id"]
@@ -234,7 +234,7 @@ HIDDEN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
-async def test_scouts_return_no_hidden_note(lithos: Lithos, hidden: str) -> None:
+async def test_scouts_do_not_return_hidden_notes(lithos: Lithos, hidden: str) -> None:
     """behaviours 142, 143"""
     asked: dict[str, Any] = {"tags": ["t"], "task_id": "t1", "agent_id": "bob", "namespace_filter": ["here"]}
     fields = {"tags": ["t"], "ttl_hours": 1, "namespace": "here", "source_task": "t1"} | HIDDEN[hidden]
@@ -255,7 +255,7 @@ async def test_scouts_return_no_hidden_note(lithos: Lithos, hidden: str) -> None
         assert receipt.candidates_considered == len(answer["results"])
 
 
-async def test_hidden_notes_take_no_place_of_visible_ones(lithos: Lithos) -> None:
+async def test_hidden_notes_do_not_displace_visible_notes(lithos: Lithos) -> None:
     """behaviour 142"""
     for number in range(12):
         await lithos.create(f"Zebra {number}", "zebra zebra", access_scope="agent_private", agent="eve")
@@ -264,7 +264,7 @@ async def test_hidden_notes_take_no_place_of_visible_ones(lithos: Lithos) -> Non
     assert scouts == ["scout_vector", "scout_lexical"]
 
 
-async def test_scopes_show_notes_only_to_their_agents(lithos: Lithos) -> None:
+async def test_scoped_notes_are_shown_only_to_their_agents(lithos: Lithos) -> None:
     """behaviours 142, 143"""
     await lithos.create("Private", "zebra", agent="ann", access_scope="agent_private")
     await lithos.create("Task", "zebra", source_task="t1", access_scope="task")
@@ -300,7 +300,7 @@ async def test_contradictions_are_returned_on_request(lithos: Lithos) -> None:
         {"edge_id": edges["dual"], "from_id": others[1], "to_id": seed,
          "conflict_state": "accepted_dual"},
     ]  # fmt: skip
-    # The contradicting notes need not have the tags.
+    # The contradicting notes do not need the requested tags.
     answer = await retrieve(lithos, tags=["t"], surface_conflicts=True)
     assert list(answer) == [*KEYS, "conflicts"]
     assert answer["conflicts"] == expected
@@ -310,7 +310,7 @@ async def test_contradictions_are_returned_on_request(lithos: Lithos) -> None:
     assert (await retrieve(lithos, "nothing", tags=["none"], surface_conflicts=True))["conflicts"] == []
 
 
-async def test_max_context_nodes_limits_the_seed_notes(tmp_path: Path) -> None:
+async def test_max_context_nodes_limits_the_number_of_seed_notes(tmp_path: Path) -> None:
     async with serving(tmp_path, search=LITERAL) as lithos:
         await lithos.create("Zebra", "zebra zebra [[First]]")
         await lithos.create("Also", "One zebra among many other animals of the steppe. [[Second]]")
@@ -323,7 +323,7 @@ async def test_max_context_nodes_limits_the_seed_notes(tmp_path: Path) -> None:
         assert "max_context_nodes" in refusal(answer, "invalid_input")
 
 
-async def test_note_with_deleted_file_is_left_out(lithos: Lithos) -> None:
+async def test_note_whose_file_is_deleted_is_omitted(lithos: Lithos) -> None:
     await lithos.create("Zebra", "zebra")
     await lithos.create("Another", "zebra")
     (lithos.knowledge / "zebra.md").unlink()
@@ -340,7 +340,7 @@ async def test_retrieve_is_refused_and_stores_nothing_when_lcma_is_off(tmp_path:
         assert not (tmp_path / ".lithos" / "stats.db").exists()
 
 
-async def test_query_may_have_any_length_and_text(lithos: Lithos) -> None:
+async def test_query_may_have_any_length_and_content(lithos: Lithos) -> None:
     await lithos.create("Zebra", "zebra")
     for query in ("zebra " * 20_000, '"zebra', "[[zebra|", "語" * 5_000, "latest"):
         assert list(await retrieve(lithos, query)) == KEYS

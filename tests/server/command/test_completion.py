@@ -1,4 +1,4 @@
-"""Shell completion scripts of `lithos completion`, whatever the working directory."""
+"""Shell completion scripts that `lithos completion` prints in any working directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.app.options import make_parser
 
 BASH = shutil.which("bash")
 
-#: Typed words, of which the last is unfinished, and the expected completions.
+#: Typed words and the expected completions. The last typed word is unfinished.
 TYPED = {
     "lithos rest": ["restore-note", "restore"],
     "lithos undo --ag": ["--agent"],
@@ -56,14 +56,14 @@ def test_zsh_script_names_every_command(capsys: pytest.CaptureFixture[str]) -> N
     assert [name for name in choices if f"{name}:" not in script] == []
 
 
-def test_broken_configuration_does_not_disturb_a_starting_shell(
+def test_broken_configuration_does_not_disturb_shell_startup(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LITHOS_PORT", "none")
     assert "_shtab_lithos" in script_for("bash", capsys)
 
 
-def test_json_output_contains_the_script(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_contains_the_completion_script(capsys: pytest.CaptureFixture[str]) -> None:
     """Behaviour 209."""
     script = script_for("bash", capsys)
     assert main(["completion", "bash", "--json"]) == 0

@@ -1,4 +1,4 @@
-"""Tests of the yes/no prompts in commands."""
+"""Yes/no prompts of commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several complete servers behind one port, and one console for all their vaults."""
+"""Several complete servers on one port, and one console for all their vaults."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from tests.server.console.visiting import Visitor, browser, visiting
 from tests.server.running import SETTINGS
 
 NAMES: Final = ("home", "secret", "work")
-#: Rights of the tokens in each vault. Vaults that are missing here give the right `admin`.
+#: Rights of the tokens in each vault. In a vault that is not listed, tokens have the right `admin`.
 RIGHTS: Final[Mapping[str, Rights]] = {"work": "write"}
 
 
 @define
 class View:
-    """A vault as the console of several vaults sees it. Tests change its fields."""
+    """A vault as the multi-vault console sees it. Tests change its fields."""
 
     name: str
     ring: Keyring
@@ -51,7 +51,7 @@ class View:
 
 @define
 class House:
-    """The vaults and their views by name, and the shared address."""
+    """The vaults and their views by name, and the address that they share."""
 
     url: str
     vaults: Mapping[str, Visitor]
@@ -63,7 +63,7 @@ class House:
 async def hosting(
     data: Path, tokens: Mapping[str, tuple[str, ...]] | None = None, names: tuple[str, ...] = NAMES
 ) -> AsyncIterator[House]:
-    """Serve vaults with these names on one port. `tokens` maps each secret to the vaults it opens."""
+    """Serve vaults with these names on one port. `tokens` maps each secret to the vaults that it opens."""
     apps: list[AsgiApp] = []
     consoles: list[Console] = []
     add_routes = Console.add_routes
@@ -119,7 +119,10 @@ async def hosting(
 
 
 def _define(data: Path, secrets: list[str], rights: Rights) -> None:
-    """Define these tokens in a vault before it starts. Without tokens, all callers may use the vault."""
+    """Define these tokens in a vault before the vault starts.
+
+    Without tokens, all callers may use the vault.
+    """
     if not secrets:
         return
     (data / ".lithos").mkdir(parents=True)
@@ -129,7 +132,7 @@ def _define(data: Path, secrets: list[str], rights: Rights) -> None:
 
 
 def _links(views: Mapping[str, View], current: str, principal: Principal) -> tuple[VaultLink, ...]:
-    """Return the vaults that the vault switcher shows to the owner of this token."""
+    """Return the vaults that the vault switcher shows to the holder of this token."""
     allowed = (each for each in views.values() if each.ring.is_open or principal.mark in _marks_of(each.ring))
     return tuple(VaultLink(each.name, f"/v/{each.name}/console/", each.name == current) for each in allowed)
 

@@ -1,4 +1,4 @@
-"""Texts that try to run a script, load a file or rearrange a page.
+"""Texts that try to run a script, load a file or change the layout of a page.
 
 Tests write these texts into every free-text field: bodies, titles, tags, aliases, agent names, tasks,
 findings and file names.
@@ -64,7 +64,7 @@ PAYLOADS: Final[tuple[str, ...]] = (
     "![[../../../etc/pwned.png]]",
     "[r]: javascript:pwned()\n\n[r]",
     '[x](<javascript:pwned()> "t")',
-    # pictures and frames
+    # images and frames
     "<svg><script>pwned()</script></svg>",
     "<svg><animate onbegin=pwned() attributeName=x></svg>",
     "<svg><a xlink:href=javascript:pwned()><text y=20>x</text></a></svg>",
@@ -79,7 +79,7 @@ PAYLOADS: Final[tuple[str, ...]] = (
     "<img srcset='http://evil.example/pwned.png 1x'>",
     "<picture><source srcset=http://evil.example/pwned.png></picture>",
     "<video poster=http://evil.example/pwned.png src=http://evil.example/pwned.mp4></video>",
-    # elements that link to or load other pages
+    # elements that link to other pages or load them
     "<meta http-equiv=refresh content='0;url=http://evil.example/pwned'>",
     "<base href=http://evil.example/pwned>",
     "<link rel=stylesheet href=http://evil.example/pwned.css>",
@@ -113,7 +113,7 @@ PAYLOADS: Final[tuple[str, ...]] = (
     "{{ 7 * 7 }}{% include 'pwned' %}{{ config }}",
     "${pwned()} #{pwned()} <%= pwned() %>",
     "%3Cscript%3Epwned()%3C/script%3E",
-    # Markdown that turns into HTML
+    # Markdown that is converted to HTML
     "```html onload=pwned()\n<script>pwned()</script>\n```",
     '```" onmouseover="pwned()\nx\n```',
     '> [!note" onload="pwned()] x',
@@ -134,7 +134,7 @@ PAYLOADS: Final[tuple[str, ...]] = (
     "\u061c\u0000\u0007\u001b[31mpwned",
 )
 
-#: One payload of each kind that is also a valid name, for tests with a dozen calls per text.
+#: One payload of each kind that is also a valid name. Tests with a dozen calls per text use this short list.
 HOSTILE: Final = tuple(one for one in PAYLOADS if one.startswith((
     "<script>", "'\"><", "</title>", '" on', "' on", "[pwned](javascript", "<a href=java", "<math",
     "<iframe srcdoc",

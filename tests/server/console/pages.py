@@ -1,4 +1,4 @@
-"""Parsed console pages, and checks that no page contains forbidden elements."""
+"""Parsed console pages, and checks for forbidden elements."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _ADDRESSES: Final = frozenset((
     "href", "src", "action", "formaction", "xlink:href", "poster", "data", "cite",
 ))  # fmt: skip
 _OWN: Final = re.compile(r"/console(?:/|$)|\?|#|$")
-#: Allowed link targets in prose: web and mail addresses, and relative addresses.
+#: Allowed link targets in prose: web addresses, mail addresses and relative addresses.
 _ELSEWHERE: Final = re.compile(r"https?://|mailto:|(?![\x00-\x20]*[A-Za-z][A-Za-z0-9+.\-\s]*:)")
-#: Invisible and text-direction characters, which a name must not show on a page.
+#: Invisible characters and text-direction characters, which must not be in a name that a page shows.
 _HIDDEN: Final = frozenset("\u202e\u202d\u2066\u200b\x00\x07\x1b")
 
 
 @define(eq=False)
 class Element:
-    """One HTML element. `prose` is true inside a longer text that a person or an agent wrote."""
+    """One HTML element. `prose` is true if the element is inside a text that a person or an agent wrote."""
 
     tag: str
     attributes: dict[str, str]
@@ -40,7 +40,7 @@ class Element:
     prose: bool = False
 
     def texts(self) -> Iterator[tuple[str, Element]]:
-        """Yield each text inside this element, with the element that directly contains it."""
+        """Yield each text inside this element, with its direct parent element."""
         for child in self.children:
             if isinstance(child, str):
                 yield child, self
@@ -54,7 +54,7 @@ class Element:
 
     @property
     def told(self) -> str:
-        """Like `text`, with a space between neighbouring elements."""
+        """Text of the element like `text`, but with a space between neighbouring elements."""
         return " ".join(" ".join(text for text, _ in self.texts()).split())
 
     @property
@@ -70,7 +70,7 @@ class Element:
             waiting += [child for child in reversed(one.children) if isinstance(child, Element)]
 
     def all(self, tag: str = "", class_: str = "", **attributes: str) -> list[Element]:
-        """Return matching descendants: by tag, class and attributes (`data_x` stands for `data-x`)."""
+        """Return the descendants that match tag, class and attributes (`data_x` stands for `data-x`)."""
         wanted = {name.replace("_", "-"): value for name, value in attributes.items()}
         return [
             each
@@ -127,7 +127,7 @@ def parse(html: str) -> Element:
 
 
 def dangers(root: Element) -> list[str]:
-    """Return elements that could run a script, load a file, rearrange a page or link to a forbidden URL."""
+    """Return the elements that could run a script, load a file, change the layout or link to a bad URL."""
     found = []
     for one in root.walk():
         given = one.attributes
@@ -148,7 +148,7 @@ def dangers(root: Element) -> list[str]:
 
 
 def _shortcomings(root: Element) -> list[str]:
-    """Return accessibility errors outside prose, such as unlabelled fields and duplicate ids."""
+    """Return accessibility errors outside prose, such as fields without labels and duplicate ids."""
     found = []
     labelled = {one.attributes.get("for") for one in root.all("label")} - {None}
     for one in (each for each in root.walk() if not each.prose):
@@ -172,7 +172,10 @@ def _shortcomings(root: Element) -> list[str]:
 
 
 def check(html: str, where: object = "") -> Element:
-    """Parse a whole page. Raise if it is unsafe, inaccessible, too large or not headed by one h1."""
+    """Parse a whole page.
+
+    Raise if the page is unsafe, inaccessible, too large, or has no single h1 heading.
+    """
     root = parse(html)
     assert not (found := dangers(root)), (where, found[:5])
     assert not (found := _shortcomings(root)), (where, found[:5])

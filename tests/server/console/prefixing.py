@@ -1,4 +1,4 @@
-"""A console served below `/v/work` in addition to its usual address, as in a setup with several vaults."""
+"""Console that is also served below `/v/work`, as in a setup with several vaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BASE: Final = base_of("work")
 
 
 def behind_prefix(app: AsgiApp, base: str = BASE) -> AsgiApp:
-    """Route requests below `base` to the application without that prefix, and other requests unchanged."""
+    """Route requests below `base` to the application without that prefix. Other requests stay unchanged."""
     moved = rebased(app)
 
     async def route(scope: Scope, receive: Receive, send: Send) -> None:
@@ -32,7 +32,7 @@ def behind_prefix(app: AsgiApp, base: str = BASE) -> AsgiApp:
 
 @contextmanager
 def prefixed() -> Iterator[None]:
-    """Make servers that start inside the block reachable below `BASE` as well."""
+    """Make every server that starts inside the block also reachable below `BASE`."""
 
     class Prefixed(Exchanges):
         def __init__(self, app: AsgiApp, *more: Any) -> None:

@@ -1,4 +1,4 @@
-"""Agents with the right to propose only, for console tests of proposals."""
+"""Agents that may only propose changes, for console tests of proposals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROPOSERS = ("bot", "bee")
 
 
 def bind(lithos: Lithos, *agents: str) -> None:
-    """Let the given agents only propose changes."""
+    """Bind these agents so that they can only propose changes."""
     names = agents or PROPOSERS
     lithos.server.get(Writer).scopes = WriteScopes(
         agents={name: Scope(write=(), propose=EVERYTHING) for name in names}
@@ -21,7 +21,7 @@ def bind(lithos: Lithos, *agents: str) -> None:
 
 
 async def propose(lithos: Lithos, tool: str, agent: str = "bot", **arguments: Any) -> str:
-    """Call a changing tool as a proposing agent. Return the id of the proposal."""
+    """Call a tool that changes notes as a proposing agent. Return the id of the proposal."""
     answer = await lithos.call(tool, agent=agent, **arguments)
     assert answer["status"] == "proposed", answer
     return str(answer["proposal_id"])
@@ -52,7 +52,7 @@ async def row_of(lithos: Lithos, proposal_id: str) -> dict[str, Any]:
 async def decide(
     lithos: Lithos, proposal_id: str, decision: str, by: str = "Ann", **more: Any
 ) -> dict[str, Any]:
-    """Approve or reject a proposal as the command line does."""
+    """Approve or reject a proposal as `lithos proposals` does."""
     arguments = {"id": proposal_id, "decision": decision, "by": by, **more}
     answer = await lithos.server.tools.call("lithos_proposal_decide", arguments)
     assert answer is not None

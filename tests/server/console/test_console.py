@@ -1,4 +1,4 @@
-"""Console admission, sessions, forms and headers (docs/spec/console.md §1)."""
+"""Console access, sessions, forms and headers (docs/spec/console.md §1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOKEN = "a-token-of-tests"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-async def test_root_redirects_to_overview_and_all_pages_carry_policy(tmp_path: Path) -> None:
+async def test_root_redirects_to_overview_and_pages_have_security_policy(tmp_path: Path) -> None:
     """behaviour 235: every page has the content security policy header."""
     async with visiting(tmp_path) as person:
         behind_tls = await person.get("/console/", **{"X-Forwarded-Proto": "https"})
@@ -27,7 +27,7 @@ async def test_root_redirects_to_overview_and_all_pages_carry_policy(tmp_path: P
             await person.look(f"/console/{path}", answer.status_code)
 
 
-async def test_console_shows_nothing_before_login_when_a_token_is_set(tmp_path: Path) -> None:
+async def test_console_shows_no_data_before_login_when_token_is_set(tmp_path: Path) -> None:
     """behaviour 237: without a login no page shows data. The cookie is HttpOnly and Strict."""
     async with visiting(tmp_path, token=TOKEN) as person:
         await person.lithos.write("A secret title")
@@ -62,15 +62,15 @@ async def test_console_shows_nothing_before_login_when_a_token_is_set(tmp_path: 
             assert (answer.status_code, answer.headers["location"]) == (303, "/console/"), location
 
 
-async def test_change_without_csrf_token_is_refused(tmp_path: Path) -> None:
-    """behaviour 237: a change without the session's token, or from another origin, is refused."""
+async def test_console_change_without_csrf_token_is_refused(tmp_path: Path) -> None:
+    """behaviour 237: a change without the session's CSRF token, or from another origin, is refused."""
     async with visiting(tmp_path) as person:
         _, fields = form_of(await person.page("/console/identity"))
         for wrong in ({"csrf": ""}, {"csrf": "guessed"}, {"once": ""}):
             answer = await person.post("/console/identity", **(fields | {"agent": "Mallory"} | wrong))
             assert answer.status_code == 403
             assert "Nothing was changed" in answer.text
-        async with browser(person.url) as stranger:  # another visitor with their own session
+        async with browser(person.url) as stranger:  # another visitor with a separate session
             await stranger.get("/console/")
             answer = await stranger.post("/console/identity", data=fields | {"agent": "Mallory"})
             assert answer.status_code == 403
@@ -82,7 +82,7 @@ async def test_change_without_csrf_token_is_refused(tmp_path: Path) -> None:
 
 
 async def test_form_submitted_twice_takes_effect_once(tmp_path: Path) -> None:
-    """Reserved names of Lithos are refused as agent names, except the console's own name."""
+    """Agent names that are reserved for Lithos are refused, except the console's own name."""
     async with visiting(tmp_path) as person:
         _, fields = form_of(await person.page("/console/identity"))
         refused = await person.post("/console/identity", **(fields | {"agent": " Undo"}))
@@ -95,7 +95,7 @@ async def test_form_submitted_twice_takes_effect_once(tmp_path: Path) -> None:
         assert "Bob" not in again.text
 
 
-async def test_form_with_many_fields_is_refused_unparsed(tmp_path: Path) -> None:
+async def test_form_with_too_many_fields_is_refused_before_parsing(tmp_path: Path) -> None:
     """Any client can send such a form to the login page, even without a token."""
     async with visiting(tmp_path, token="secret") as person:
         for body in ("a&" * 100_000, "&" * 600_000):

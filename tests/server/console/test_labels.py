@@ -1,4 +1,4 @@
-"""Internal names, times and values in readable words on all console pages."""
+"""Internal names, times and values, which every console page shows in readable words."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.servers import take_up
         ("", ""),
     ],
 )
-def test_internal_names_become_words(name: str, told: str) -> None:
+def test_internal_names_are_shown_in_words(name: str, told: str) -> None:
     assert worded(name) == told
 
 
-def test_times_in_sentences_become_readable() -> None:
+def test_times_in_sentences_are_readable() -> None:
     assert with_times("expired at 2026-11-28T12:10:02.821537+00:00") == "expired at 2026-11-28 12:10 UTC"
     assert with_times("at 2026-11-28T12:10:02Z, and 2026-11-28") == "at 2026-11-28 12:10 UTC, and 2026-11-28"
 
@@ -58,15 +58,15 @@ def test_settings_are_shown_without_python_syntax(value: object, told: str) -> N
     assert in_words(value) == told
 
 
-#: Raw texts that no page may show: internal names, Python syntax and ISO times.
+#: Raw texts that no page may show: internal names, Python syntax, and ISO times.
 RAW = re.compile(
     r"\b[a-z]+_[a-z_]+\b|\bnote\.[a-z]+\b|\{'|\['|\bNone\b|\bTrue\b|<built-in|\d{4}-\d\d-\d\dT\d|<bound"
 )
-#: Setting keys and commands, which are allowed because people type them.
+#: Setting keys and commands. Pages may show them because people type them.
 TYPED = re.compile(r"[a-z]+\.[a-z_.]+|lithos_[a-z_]+")
 
 
-async def test_pages_show_no_raw_names(tmp_path: Path) -> None:
+async def test_console_pages_show_no_raw_names(tmp_path: Path) -> None:
     """Covers warnings, versions, edges, events, settings and agents."""
     scopes = {"bot": {"write": ["projects/*"], "propose": ["*"]}}
     async with visiting(tmp_path, agents=AgentsConfig(agents=scopes)) as person:
@@ -87,7 +87,7 @@ async def test_pages_show_no_raw_names(tmp_path: Path) -> None:
         await take_up(lithos, "outside.md")
         action, fields = form_of(await person.page("/console/undo?agent=bad"), "/console/undo")
         await person.post(action, **fields)
-        await lithos.server.get(OverviewWarnings).report(60.0)  # the overview does not wait for the report
+        await lithos.server.get(OverviewWarnings).report(60.0)  # the overview does not wait for this report
         pages = {
             address: await person.look(address)
             for address in (
@@ -111,8 +111,8 @@ async def test_pages_show_no_raw_names(tmp_path: Path) -> None:
                 assert is_typed or is_key or not shown, (address, text, element)
 
 
-async def test_reserved_agents_are_not_listed_as_working(tmp_path: Path) -> None:
-    """Agent names reserved for Lithos appear only in the agent list, with readable labels."""
+async def test_reserved_agents_are_not_shown_as_working(tmp_path: Path) -> None:
+    """Reserved agent names appear only in the agent list, where they have readable labels."""
     async with visiting(tmp_path) as person:
         note = await person.lithos.create("Plan", agent="ann")
         tools = person.lithos.server.tools

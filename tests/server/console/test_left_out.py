@@ -1,4 +1,4 @@
-"""Console of a server without one of the optional capabilities."""
+"""Console of a server that lacks one of the optional capabilities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def test_other_pages_render_without_an_optional_capability(
     rest = tuple(each for each in capabilities.CAPABILITIES if each.name != name)
     assert len(rest) == len(capabilities.CAPABILITIES) - 1
     async with visiting(tmp_path) as person:
-        monkeypatch.setattr(capabilities, "CAPABILITIES", rest)  # the first request adds the pages
+        monkeypatch.setattr(capabilities, "CAPABILITIES", rest)  # pages are added at the first request
         note, picture = await person.lithos.create("A note", "![[plan.pdf]]"), "/console/files/none.png"
         task = (await person.lithos.call("lithos_task_create", title="A task", agent="a"))["task_id"]
         for path in (*PAGES, f"notes/{note}", f"tasks/{task}", "agents/a"):
@@ -36,7 +36,7 @@ async def test_other_pages_render_without_an_optional_capability(
 
 
 @pytest.mark.needs("proposals")
-def test_navigation_lists_the_entries_of_all_capabilities() -> None:
+def test_navigation_lists_entries_of_all_capabilities() -> None:
     """docs/spec/console.md §2: checks the order of the entries and their keys."""
     links = capabilities.pages().links
     assert [link.label for link in links] == [

@@ -1,4 +1,4 @@
-"""Access to every console route, GET and POST, for each right."""
+"""Access to every console route by GET and POST, for each right."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from tests.servers import Lithos, take_up
 
 pytestmark = pytest.mark.needs("proposals", "imports", "attachments", "access")
 
-#: The agent that bound tokens belong to, and another agent.
+#: Agent that bound tokens belong to, and another agent.
 MINE, OTHER = "ann", "worker"
-#: An agent that may only propose.
+#: Agent that may only propose changes.
 PROPOSER: Final = "bot"
 
 
 @frozen
 class Route:
-    """A console address that matches `rule`, with the rights for GET and POST. None admits all callers.
+    """A console address that matches `rule`, with the rights that GET and POST need. None admits all callers.
 
-    `get` is None for POST-only addresses. `fields` are sent in addition to the fields of the form.
+    `get` is None for POST-only addresses. `fields` are sent in addition to the form's own fields.
     """
 
     rule: str
@@ -44,12 +44,12 @@ class Route:
     get: Rights | None = "read"
     post: Rights | None = None
     fields: Mapping[str, str] = {}
-    #: Redirection target of a GET without a page of its own.
+    #: Redirect target of a GET address that has no page.
     leads: str | None = None
 
 
 def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
-    """Return every console route. `made` has the ids of the prepared objects."""
+    """Return every console route. `made` contains the ids of the prepared objects."""
     note, gone = f"/notes/{made['note']}", f"/notes/{made['gone']}"
     own, other = (f"/tasks/{made[name]}" for name in ("own", "other"))
     return (
@@ -128,7 +128,7 @@ def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
 COPY: Final = "twin.sync-conflict-20260304-050607-ABCDEFG.md"
 LINK: Final = re.compile(r'<a\b[^>]*\shref="([^"]+)"')
 POSTED: Final = re.compile(r'<form method="post" action="([^"]+)"')
-#: Routes that answer "page not found" even to callers with the right.
+#: Routes that answer "page not found" even if the caller has the right.
 MISSING: Final = frozenset({
     "/<whole:rest>", "/undo/<report>", "/attachments/<path:path>", "/page-pictures/<int:page>/<path:path>",
 })  # fmt: skip
@@ -137,7 +137,7 @@ SESSION_POSTS: Final = frozenset({"/login", "/logout"})
 
 
 async def prepare(person: Visitor) -> dict[str, str]:
-    """Create test objects of every kind for the agent `MINE` and for another agent."""
+    """Create test objects of every kind, for the agent `MINE` and for another agent."""
     call = person.lithos.call
     (person.lithos.knowledge / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     note = await person.lithos.create("Beacon", "First text.", agent=OTHER)
@@ -169,7 +169,7 @@ async def prepare(person: Visitor) -> dict[str, str]:
 
 
 async def copy_of_twin(lithos: Lithos) -> None:
-    """Create a note and a conflict copy of it, as if synced from another machine."""
+    """Create a note and a conflict copy, as if another machine had synchronised the copy."""
     twin = await lithos.create("Twin", agent=MINE)
     assert twin
     file = lithos.knowledge / "twin.md"
@@ -180,7 +180,7 @@ async def copy_of_twin(lithos: Lithos) -> None:
 
 @frozen
 class Guest:
-    """A visitor with a token: its rights, and the agent it is bound to."""
+    """A visitor with a token: the rights of the token and the agent that it is bound to."""
 
     name: str
     rights: Rights
@@ -256,8 +256,8 @@ async def test_route_table_is_complete(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-async def test_get_requests_show_the_pages_of_each_right(tmp_path: Path) -> None:
-    """behaviour 246: read, write and admin reach exactly their pages. Refusals are 403 and name the right.
+async def test_get_requests_reach_exactly_the_pages_of_each_right(tmp_path: Path) -> None:
+    """behaviour 246: read, write and admin reach exactly their pages. A refusal is 403 and names the right.
 
     Every reachable page shows only links and forms that the guest may use.
     """
@@ -272,7 +272,7 @@ async def test_get_requests_show_the_pages_of_each_right(tmp_path: Path) -> None
 
 def judge_get(guest: Guest, one: Route, answer: httpx2.Response) -> None:
     if one.rule == "/logout":
-        assert answer.status_code == 404, (guest, one)  # shows the page for unknown addresses
+        assert answer.status_code == 404, (guest, one)  # the guest sees the page for unknown addresses
     elif one.get is not None and not may(guest, one.get):
         assert answer.status_code == 403, (guest, one, answer.status_code)
         needed = one.get if guest.rights != "read" or one.rule not in OWNED else "write"
@@ -291,7 +291,7 @@ def judge_get(guest: Guest, one: Route, answer: httpx2.Response) -> None:
 TELLING: Final = frozenset({
     "/notes/<note_id>", "/tasks", "/tasks/<task_id>", "/review", "/review/<proposal_id>",
 })  # fmt: skip
-#: Pages for changes to one task. The owner of the task is checked only for callers with a right to change.
+#: Pages for changes to one task. Task ownership is checked only if the caller has a right to change.
 OWNED: Final = frozenset({"/tasks/<task_id>/release", "/tasks/<task_id>/cancel", "/tasks/<task_id>/resolve"})
 
 
@@ -299,14 +299,17 @@ def may(guest: Guest, needed: Rights) -> bool:
     return RIGHTS.index(guest.rights) >= RIGHTS.index(needed)
 
 
-#: Parts of an address that are ignored when addresses are grouped: ids and query values.
+#: Ids and query values. They are ignored when addresses are grouped.
 _DETAILS: Final = re.compile(r"(?:rcpt_)?[0-9a-f-]{12,}|(?<==)[^&]*")
-#: Maximum number of similar addresses that a guest follows.
+#: Maximum number of similar addresses that one guest follows.
 EACH: Final = 2
 
 
 async def follow_all(guest: Guest, client: httpx2.AsyncClient) -> None:
-    """Follow all links from page to page. Every link must work, and readers may see only the logout form."""
+    """Follow all links from page to page.
+
+    Every link must work. Readers may see no form except the logout form.
+    """
     waiting = ["/console/", "/console/notes?view=deleted", "/console/receipts"]
     seen, forms, kinds = set[str](), set[str](), Counter[str]()
     while waiting:
@@ -331,13 +334,12 @@ async def follow_all(guest: Guest, client: httpx2.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("guest", GUESTS, ids=lambda guest: guest.name)
-async def test_post_requests_change_only_what_the_right_allows(tmp_path: Path, guest: Guest) -> None:
-    """behaviours 246 and 247: POSTs do what the right allows, and carry the agent of a bound token."""
+async def test_post_requests_change_only_objects_that_the_right_covers(tmp_path: Path, guest: Guest) -> None:
+    """behaviours 246 and 247: a POST does what the right allows. Its author is the agent of a bound token."""
     async with visiting(tmp_path) as person:
         made = await prepare(person)
         async with browser(person.url) as owner, entered(person, guest) as client:
-            # Fetch each form as an admin and submit it in the guest's session, so that guests can try every
-            # form.
+            # Fetch each form as an admin and submit it in the guest's session. Guests thus try every form.
             csrf = form_of((await client.get("/console/")).text, "/console/logout", all_forms=True)[1]["csrf"]
             chief_secret = await make_token(person, "forms", "admin", None)
             await owner.post("/console/login", data={"token": chief_secret, "agent": MINE})
@@ -367,7 +369,7 @@ async def test_post_requests_change_only_what_the_right_allows(tmp_path: Path, g
             assert tried >= 11
             events = list(person.lithos.server.get(Coordinator)._store.events_after(seen))
             agents = {event.draft.agent for event in events if event.draft.type != "agent.registered"}
-            # An approved change is recorded under the name of its proposer.
+            # an approved change has its proposer as author
             assert (PROPOSER in agents) is (guest.rights == "admin")
             agents.discard(PROPOSER)
             if guest.rights == "read":
@@ -380,7 +382,7 @@ async def test_post_requests_change_only_what_the_right_allows(tmp_path: Path, g
                 assert agents <= {MINE, "Zoe"}
 
 
-async def test_tools_refuse_changes_when_page_checks_are_off(
+async def test_tools_refuse_changes_even_without_page_checks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 246 and 247: tools check rights and identity independently of the pages."""

@@ -1,4 +1,4 @@
-"""Console sessions: lifetime, maximum number, and single execution of submitted forms."""
+"""Console sessions: lifetime, maximum number, and forms that take effect only once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READER = Principal("ci", "read", "ci-bot")
 
 @define
 class Ring:
-    """A keyring of these principals. Without principals, all callers are admitted."""
+    """A keyring with these principals. Without principals, all callers are admitted."""
 
     valid: set[Principal] = field(factory=set)
     closed: bool = False
@@ -35,7 +35,7 @@ class Ring:
         await trio.sleep_forever()
 
 
-def test_session_ends_with_its_token_and_gives_the_reason() -> None:
+def test_session_ends_with_its_token_and_reports_the_reason() -> None:
     """behaviour 248: revoking a token ends its sessions."""
     ring = Ring({READER, OWNER})
     sessions = Sessions(Clock(), "person", ring)
@@ -51,7 +51,7 @@ def test_session_ends_with_its_token_and_gives_the_reason() -> None:
     assert sessions.why_ended(other.id) == sessions.why_ended(None) == ""
 
 
-def test_tokenless_session_ends_when_a_token_is_defined() -> None:
+def test_session_without_a_token_ends_when_a_token_is_defined() -> None:
     ring = Ring()
     sessions = Sessions(Clock(), "person", ring)
     session = sessions.begin()
@@ -64,7 +64,7 @@ def test_tokenless_session_ends_when_a_token_is_defined() -> None:
     assert sessions.find(session.id) is None
 
 
-def test_reasons_for_ended_sessions_are_kept_up_to_a_limit() -> None:
+def test_stored_reasons_for_ended_sessions_are_limited() -> None:
     ring = Ring({READER})
     sessions = Sessions(Clock(), "person", ring)
     ended = [sessions.begin(principal=READER) for _ in range(MOST_SESSIONS)]
@@ -112,8 +112,8 @@ def test_least_recently_used_session_is_dropped() -> None:
     assert sessions.find(second.id) is None
 
 
-async def test_one_waiting_submission_is_executed_after_a_failure() -> None:
-    """behaviour 239: a change happens once."""
+async def test_only_one_waiting_submission_is_executed_after_a_failure() -> None:
+    """behaviour 239: a change is made only once."""
     session = Sessions(Clock(), "person", Ring()).begin()
     acts, places, begun = 0, list[str](), trio.Event()
 
@@ -142,7 +142,7 @@ async def test_one_waiting_submission_is_executed_after_a_failure() -> None:
     assert places == ["/console/2"] * 3
 
 
-async def test_only_the_newest_submissions_are_remembered() -> None:
+async def test_only_the_newest_form_submissions_are_remembered() -> None:
     session = Sessions(Clock(), "person", Ring()).begin()
 
     async def act() -> str:

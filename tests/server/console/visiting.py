@@ -1,4 +1,4 @@
-"""A complete server with its console, and a person whose browser runs no scripts."""
+"""A complete server with its console, and a person whose browser does not run scripts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from tests.server.console.pages import Element, check
 from tests.server.running import SETTINGS, STOP_BOUND, tokens_known_soon
 from tests.servers import Lithos, serving
 
-#: Maximum seconds until a running server notices a new or revoked token. This value is not a measurement.
+#: Maximum seconds until a running server notices a new or revoked token. This is a test timeout, not a
+#: measurement.
 PATIENCE = 60.0
 _FORM = re.compile(r"<form\b[^>]*>.*?</form>", re.S)
 _FIELD = re.compile(r"<(?:input|button)\b[^>]*>")
@@ -38,33 +39,33 @@ class Visitor:
     shutdown: trio.Event
 
     async def get(self, path: str, **headers: str) -> httpx2.Response:
-        """Return the response for a page, after redirections."""
+        """Follow redirects and return the response for a page."""
         return await self.client.get(path, headers=headers, follow_redirects=True)
 
     async def page(self, path: str) -> str:
-        """Return the HTML of a page that must exist."""
+        """Return the HTML of a page, which must exist."""
         response = await self.get(path)
         assert response.status_code == 200, (response.status_code, response.text[:2000])
         assert response.headers["content-security-policy"].startswith("default-src 'self'")
         return str(response.text)
 
     async def look(self, path: str, status: int = 200) -> Element:
-        """Return a parsed page that passed the checks for safety and accessibility."""
+        """Return a parsed page. Fail unless it passes the safety and accessibility checks."""
         response = await self.get(path)
         assert response.status_code == status, (path, response.status_code, response.text[-2000:])
         return check(response.text, path)
 
     async def submit(self, path: str, action: str | None = None, **fields: str) -> httpx2.Response:
-        """Fill in and submit a form of the page, by default its first.
+        """Fill in and submit a form of the page. The default is the first form.
 
-        Return the response after redirections.
+        Return the response after redirects.
         """
         html = await self.page(path)
         target, hidden = form_of(html, action)
         return await self.post(target or path, **(hidden | fields))
 
     async def press(self, path: str, **fields: str) -> list[httpx2.Response]:
-        """Submit the same fields three times at once, like an impatient person.
+        """Submit the same fields three times at once, as an impatient person does.
 
         Return all three responses.
         """
@@ -79,7 +80,7 @@ class Visitor:
         return shown
 
     async def post(self, path: str, **fields: str) -> httpx2.Response:
-        """Submit these fields. Return the response after redirections."""
+        """Submit these fields. Return the response after redirects."""
         return await self.client.post(path, data=fields, follow_redirects=True)
 
 
@@ -106,7 +107,7 @@ async def make_token(
 
 
 async def revoke_token(person: Visitor, name: str) -> None:
-    """Revoke a token as `lithos token revoke` does. The server notices it automatically."""
+    """Revoke a token as `lithos token revoke` does. The server notices the change on its own."""
     from lithos.access.files.tokens import TokenStore  # noqa: PLC0415 - may be left out
 
     store = TokenStore(person.lithos.data / ".lithos")
@@ -116,7 +117,7 @@ async def revoke_token(person: Visitor, name: str) -> None:
 def form_of(html: str, action: str | None = None, *, all_forms: bool = False) -> tuple[str, dict[str, Any]]:
     """Return address and fields of the page's first POST form, or of the form with this action.
 
-    Unticked boxes are left out. A repeated name has a list of values.
+    The result omits unticked boxes. A name that occurs several times has a list of values.
     """
     for form in _FORM.findall(html):
         attributes = dict(_ATTRIBUTE.findall(form.partition(">")[0]))
@@ -139,13 +140,13 @@ def form_of(html: str, action: str | None = None, *, all_forms: bool = False) ->
 
 
 def browser(url: str) -> httpx2.AsyncClient:
-    """Return an HTTP client with its own cookies. It loads no certificates because no test uses TLS."""
+    """Return an HTTP client with its own cookies. No test uses TLS, so the client loads no certificates."""
     return httpx2.AsyncClient(base_url=url, timeout=60, verify=False)
 
 
 @asynccontextmanager
 async def visiting(data: Path, *, token: str | None = None, **sections: Any) -> AsyncIterator[Visitor]:
-    """Run a server on `data` with its console on a free port. Yield a visitor who is not logged in."""
+    """Run a server on `data` with its console on a free port. Yield a visitor who has not logged in."""
     async with tokens_known_soon(), serving(data, **({"settled": False} | sections)) as lithos:
         shutdown = trio.Event()
         async with trio.open_nursery() as nursery:

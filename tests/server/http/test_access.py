@@ -1,4 +1,4 @@
-"""Access decision for a request, without a server: Host, Origin, token (behaviours 201, 202, 203)."""
+"""Access decision for a request by Host, Origin and token, without a server (behaviours 201, 202, 203)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OTHERS = (
 )  # fmt: skip
 
 
-def test_only_well_formed_single_loopback_hosts_are_admitted() -> None:
+def test_only_valid_single_loopback_hosts_are_admitted() -> None:
     """behaviour 202"""
     due = dict.fromkeys(LOOPBACK, True) | dict.fromkeys(OTHERS, False)
     assert {host: host_admitted(LOCAL, [host]) for host in due} == due
@@ -49,7 +49,7 @@ def test_only_well_formed_single_loopback_hosts_are_admitted() -> None:
         assert host_admitted(evolve(LOCAL, allowed_hosts=("*",)), hosts), hosts
 
 
-def test_host_entry_with_port_admits_that_port_only() -> None:
+def test_host_entry_with_a_port_admits_only_that_port() -> None:
     """behaviour 202"""
     due = {
         "notes.example.com": True, "notes.EXAMPLE.com:99": True, "nas.lan:8765": True, "nas.lan:1": False,
@@ -85,7 +85,7 @@ def test_loopback_and_listed_origins_are_admitted() -> None:
     assert all(origin_admitted(evolve(LISTED, allowed_origins=("*",)), origin) for origin in due)
 
 
-def test_checks_run_in_order_host_origin_token() -> None:
+def test_access_checks_run_in_order_host_origin_token() -> None:
     """behaviours 201, 202"""
     policy = AccessPolicy("127.0.0.1", auth_token="secret")
     worst = evolve(HEAD, hosts=("evil.example",), origins=("https://evil.example",))
@@ -97,7 +97,7 @@ def test_checks_run_in_order_host_origin_token() -> None:
     assert reasons == [(403, "forbidden_host"), (403, "forbidden_origin"), (401, "unauthorized")]
 
 
-def test_host_and_origin_refusals_name_the_setting() -> None:
+def test_refusal_of_host_or_origin_names_the_setting() -> None:
     """behaviour 202"""
     host = decide(LOCAL, evolve(HEAD, hosts=("evil.example",)))
     origin = decide(LOCAL, evolve(HEAD, origins=("null",)))
@@ -127,7 +127,7 @@ def test_token_is_accepted_only_as_bearer_header() -> None:
         assert (b"www-authenticate", b"Bearer") in decision.headers
 
 
-def test_only_event_streams_accept_the_token_in_the_query() -> None:
+def test_query_token_is_accepted_only_for_event_streams() -> None:
     """behaviour 201"""
     policy = AccessPolicy("127.0.0.1", auth_token="s3 cret")
     due = {
@@ -179,7 +179,7 @@ def test_preflight_needs_a_known_origin_but_no_token() -> None:
     assert refused.status == 403
 
 
-def test_open_bind_without_token_warns() -> None:
+def test_open_bind_without_a_token_causes_a_warning() -> None:
     """behaviour 203"""
     for bound in ("0.0.0.0", "::", "", "192.168.1.5", "nas"):
         warning = open_bind_warning(AccessPolicy(bound))
@@ -190,13 +190,13 @@ def test_open_bind_without_token_warns() -> None:
         assert open_bind_warning(AccessPolicy(bound)) is None, bound
 
 
-def test_token_appears_in_no_repr() -> None:
+def test_token_does_not_appear_in_any_repr() -> None:
     policy = AccessPolicy("127.0.0.1", auth_token="s3cret")
     head = RequestHead("/events", authorizations=("Bearer s3cret",), query=b"access_token=s3cret")
     assert "s3cret" not in repr(policy) + repr(head)
 
 
-def test_gate_removes_the_token_from_the_query() -> None:
+def test_http_gate_removes_the_token_from_the_query() -> None:
     due = {
         b"since=1&access_token=x&types=a": b"since=1&types=a", b"access%5Ftoken=x": b"", b"a=%20": b"a=%20",
         b"": b"", b"access_token": b"",
@@ -205,7 +205,9 @@ def test_gate_removes_the_token_from_the_query() -> None:
 
 
 @given(st.text(), st.text(), st.binary())
-def test_arbitrary_request_heads_never_break_the_decision(host: str, origin: str, query: bytes) -> None:
+def test_arbitrary_request_heads_do_not_break_the_access_decision(
+    host: str, origin: str, query: bytes
+) -> None:
     head = RequestHead("/events", hosts=(host,), origins=(origin,), query=query)
     policy = AccessPolicy("127.0.0.1", auth_token="s3cret")
     assert isinstance(decide(policy, head), Refusal)
@@ -245,7 +247,7 @@ def test_console_accepts_only_its_own_origin() -> None:
             assert decision.reason == "forbidden_origin"
 
 
-def test_console_pages_are_the_only_unprotected_pages() -> None:
+def test_only_console_pages_are_unprotected() -> None:
     for path in ("/", "/console", "/console/", "/console/notes/x"):
         head = RequestHead(path, hosts=("192.0.2.7:8765",))
         assert decide(OWN, head) == AdmittedRequest(ADDRESSES["/console/"]), path

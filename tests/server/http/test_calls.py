@@ -1,4 +1,4 @@
-"""Tool calls over a raw connection: in sequence, in pieces, interrupted, and during a stop."""
+"""Tool calls over a raw connection: in sequence, in pieces, interrupted, and during shutdown."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def answer_of(status: int, body: dict[str, str]) -> bytes:
     return head % (status, len(content)) + content
 
 
-async def test_request_inside_a_body_is_not_executed() -> None:
-    """Covers all ways in which the bytes can arrive.
+async def test_request_inside_a_request_body_is_not_executed() -> None:
+    """Covers all ways to split the bytes into packets.
 
-    Executing the inner request would let a client smuggle requests through a proxy.
+    If Lithos executed the inner request, a client could smuggle requests through a proxy.
     """
     hidden = plain()
     usual = b"POST /mcp HTTP/1.1\r\n" + LOCAL + MCP
@@ -70,7 +70,7 @@ async def test_request_inside_a_body_is_not_executed() -> None:
             assert b"waited" in await read_until(stream, b'"hi"')
 
 
-async def test_data_after_an_upgrade_is_not_executed_as_request() -> None:
+async def test_data_after_an_upgrade_is_not_executed_as_a_request() -> None:
     def greeting(app: QuartTrio) -> None:
         @app.websocket("/events/ws")
         async def events() -> None:
@@ -88,7 +88,7 @@ async def test_data_after_an_upgrade_is_not_executed_as_request() -> None:
         assert front.tools.calls == []
 
 
-async def test_one_connection_serves_all_kinds_of_requests_in_turn() -> None:
+async def test_connection_serves_all_kinds_of_requests_in_turn() -> None:
     message = call("echo", text="c")
     chunked = b"POST /mcp HTTP/1.1\r\n" + LOCAL + MCP + b"Transfer-Encoding: chunked\r\n\r\n"
     chunked += b"%x\r\n%s\r\n0\r\n\r\n" % (len(message), message)
@@ -111,8 +111,8 @@ async def test_one_connection_serves_all_kinds_of_requests_in_turn() -> None:
                 await read_until(stream, wanted)
 
 
-async def test_gate_makes_all_refusals() -> None:
-    """Each refusal is counted once, and a refused caller reaches no tool."""
+async def test_refusals_are_made_only_by_the_gate() -> None:
+    """Each refusal is counted once. A refused caller reaches no tool."""
     async with running_front(auth_token="secret", max_body_bytes=60) as front:
         wrong = LOCAL + MCP + b"Authorization: Bearer wrong\r\n"
         right = wrong.replace(b"wrong", b"secret")
@@ -135,7 +135,7 @@ async def test_plain_call_must_accept_json() -> None:
         assert front.tools.calls == ["echo"] * 3
 
 
-async def test_body_in_slow_pieces_is_read_completely() -> None:
+async def test_body_that_arrives_slowly_is_read_completely() -> None:
     async with running_front() as front:
         stream = await front.connect()
         async with stream:
@@ -151,7 +151,7 @@ async def test_body_in_slow_pieces_is_read_completely() -> None:
         assert front.tools.calls == ["echo"] * 3
 
 
-async def test_unencodable_answer_becomes_an_error_and_keeps_the_connection(
+async def test_unencodable_answer_becomes_an_error_without_closing_the_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running_front() as front:
@@ -168,7 +168,7 @@ async def test_unencodable_answer_becomes_an_error_and_keeps_the_connection(
     caplog.clear()
 
 
-async def test_interrupted_call_gets_an_error_and_ends_its_connection(
+async def test_interrupted_call_gets_an_error_and_its_connection_closes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(serve, "STOP_GRACE", 0.05)
@@ -181,7 +181,7 @@ async def test_interrupted_call_gets_an_error_and_ends_its_connection(
     assert (front.tools.calls, front.tools.cancelled) == (["wait"], 1)
 
 
-async def test_connection_ends_after_its_last_call_during_a_stop(
+async def test_connection_closes_after_its_last_call_during_shutdown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for bound in ("STOP_GRACE", "STOP_FLUSH"):
@@ -201,7 +201,7 @@ async def test_connection_ends_after_its_last_call_during_a_stop(
         assert front.tools.calls == ["wait", "wait"]
 
 
-async def test_answer_in_transit_is_completed_during_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_answer_being_sent_is_completed_during_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "STOP_GRACE", 0.05)
     monkeypatch.setattr(serve, "STOP_FLUSH", 30.0)
     cut = trio.Event()
@@ -217,7 +217,7 @@ async def test_answer_in_transit_is_completed_during_a_stop(monkeypatch: pytest.
         assert len(begin + await read_all(stream)) == begin.index(b"\r\n\r\n") + 4 + length
 
 
-async def test_call_is_finished_cleanly_after_its_client_left(
+async def test_call_is_finished_after_its_client_disconnects(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with running_front() as front:
@@ -235,7 +235,7 @@ async def test_call_is_finished_cleanly_after_its_client_left(
 
 
 @pytest.mark.autojump
-async def test_sending_waits_for_slow_clients_but_not_for_stalled_ones() -> None:
+async def test_server_waits_for_slow_clients_but_not_for_stalled_clients() -> None:
     near, far = trio.socket.socketpair()
     connection, client = Connection(trio.SocketStream(near)), trio.SocketStream(far)
     whole = b"x" * 3_000_000
@@ -255,7 +255,7 @@ async def test_sending_waits_for_slow_clients_but_not_for_stalled_ones() -> None
 
 
 async def test_idle_connections_are_closed_and_partial_heads_get_408(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slowly arriving bytes do not keep a connection open, but a running call does."""
+    """Slowly arriving bytes do not keep a connection open. A running call does."""
     monkeypatch.setattr(connections, "IDLE_PATIENCE", 0.2)
     async with running_front() as front:
         busy, idle, half = [await front.connect() for _ in range(3)]

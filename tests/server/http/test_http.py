@@ -1,4 +1,4 @@
-"""HTTP over raw connections: the gate, partial requests, errors and keep-alive."""
+"""HTTP over raw connections: the access gate, partial requests, errors and keep-alive."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_foreign_hosts_and_origins_are_refused_and_counted() -> None:
         assert front.tools.calls == []
 
 
-async def test_missing_and_repeated_hosts_never_reach_the_application() -> None:
+async def test_missing_and_repeated_hosts_do_not_reach_the_application() -> None:
     """behaviour 202"""
     async with running_front() as front:
         assert status_of(await front.exchange(b"GET /mcp HTTP/1.0\r\n\r\n")) == 403
@@ -118,7 +118,7 @@ async def test_known_origin_gets_cors_headers_and_a_preflight_answer() -> None:
         assert b"access-control-allow-origin: https://app.example" in answer
 
 
-async def test_announced_body_over_the_limit_is_refused() -> None:
+async def test_body_with_a_declared_length_over_the_limit_is_refused() -> None:
     async with running_front() as front:
         stream = await front.connect()
         async with stream:
@@ -141,10 +141,10 @@ HELLO = (
 )
 
 
-async def test_parsers_never_get_more_values_than_allowed(
+async def test_parsers_get_at_most_the_permitted_number_of_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Lithos counts values in the raw bytes first, because a running parser blocks all other callers."""
+    """A running parser blocks all other callers. Lithos therefore counts values in the raw bytes first."""
 
     def parse(*_: object, **__: object) -> object:
         raise AssertionError("it was parsed")
@@ -172,7 +172,7 @@ async def test_parsers_never_get_more_values_than_allowed(
 async def test_message_with_many_members_is_refused_without_validation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The SDK would validate each member of such a message against every message type."""
+    """The SDK would check each member of such a message against every message type."""
 
     def validate(*_: object, **__: object) -> object:
         raise AssertionError("it was validated")
@@ -189,7 +189,7 @@ async def test_message_with_many_members_is_refused_without_validation(
                 assert b'"code":-32600' in answer
 
 
-async def test_megabyte_of_commas_in_a_string_counts_as_one_value() -> None:
+async def test_string_with_a_megabyte_of_commas_counts_as_one_value() -> None:
     async with running_front(max_body_bytes=9_000_000) as front:
         for text in (",{[" * 350_000, '","' * 350_000, "\\" * 500_000):
             answer = await front.exchange(request("POST /mcp", LOCAL + MCP, call("echo", text=text)))
@@ -221,7 +221,7 @@ HALF_WRITTEN = (
 )
 
 
-async def test_partial_and_invalid_http_gets_a_status_without_traceback(
+async def test_partial_or_invalid_http_gets_a_status_without_a_traceback(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     async with running_front() as front:
@@ -240,7 +240,7 @@ async def test_invalid_message_body_gets_400() -> None:
             assert f'"code":{code}'.encode() in answer, body[:99]
 
 
-async def test_unreadable_session_message_gets_400_without_traceback() -> None:
+async def test_unreadable_session_message_gets_400_without_a_traceback() -> None:
     async with running_front() as front:
         stream = await front.connect()
         async with stream:
@@ -265,7 +265,9 @@ async def test_messages_for_unknown_sessions_are_refused() -> None:
             assert status_of(answer) == status, query
 
 
-async def test_clients_that_vanish_in_any_phase_leave_no_trace(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_client_that_disconnects_in_any_phase_leaves_no_trace(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     whole = request("POST /mcp", LOCAL + MCP, call("big", size=90_000))
     async with running_front() as front:
         for sent in (b"", b"PO", whole[:40], whole[:-5], whole, request("GET /sse"), request("GET /health")):
@@ -279,7 +281,7 @@ async def test_clients_that_vanish_in_any_phase_leave_no_trace(capfd: pytest.Cap
     assert "Traceback" not in capfd.readouterr().err
 
 
-async def test_request_is_answered_after_a_half_close() -> None:
+async def test_request_is_answered_after_the_client_stops_sending() -> None:
     async with running_front() as front:
         stream = await front.connect()
         async with stream:
@@ -290,7 +292,7 @@ async def test_request_is_answered_after_a_half_close() -> None:
             assert b"waited" in await read_all(stream)
 
 
-async def test_one_connection_serves_many_requests() -> None:
+async def test_connection_serves_many_requests() -> None:
     """After a Quart response the connection must be reusable (quart-trio on Hypercorn's Trio worker)."""
     async with running_front() as front:
         stream = await front.connect()
@@ -321,7 +323,7 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
 
 
 async def open_websocket(front: Front, target: str, host: str = "localhost", **headers: str) -> object:
-    """Send an upgrade request and return the first event that wsproto reads."""
+    """Send an upgrade request. Return the first event that wsproto reads."""
     client = WSConnection(ConnectionType.CLIENT)
     lines = [(name.encode(), value.encode()) for name, value in headers.items()]
     stream = await front.connect()
@@ -339,7 +341,7 @@ def greeting(app: QuartTrio) -> None:
         await websocket.send(f"query={websocket.query_string.decode()}")
 
 
-async def test_upgrades_are_refused_like_requests() -> None:
+async def test_websocket_upgrades_are_refused_like_requests() -> None:
     """behaviours 201, 202"""
     token = {"Authorization": "Bearer secret"}
     async with running_front([greeting], auth_token="secret") as front:
@@ -356,7 +358,7 @@ async def test_upgrades_are_refused_like_requests() -> None:
             assert event.status_code == status, (target, host, headers)
 
 
-async def test_upgrade_accepts_and_removes_a_token_in_the_query() -> None:
+async def test_websocket_upgrade_accepts_and_removes_a_query_token() -> None:
     """behaviours 201, 202"""
     async with running_front([greeting], auth_token="secret") as front:
         client = WSConnection(ConnectionType.CLIENT)
@@ -372,7 +374,7 @@ async def test_upgrade_accepts_and_removes_a_token_in_the_query() -> None:
         assert [event.data for event in events if isinstance(event, TextMessage)] == ["query=since=1"]
 
 
-async def test_stalled_body_gets_408(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_body_that_stops_arriving_gets_408(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "BODY_PATIENCE", 0.01)
     whole = request("POST /mcp", LOCAL + MCP, call("echo"))
     async with running_front() as front:
@@ -385,7 +387,7 @@ async def test_stalled_body_gets_408(monkeypatch: pytest.MonkeyPatch) -> None:
         assert front.tools.calls == []
 
 
-async def test_added_routes_stream_without_a_time_limit() -> None:
+async def test_added_routes_may_stream_without_a_time_limit() -> None:
     def ticking(app: QuartTrio) -> None:
         @app.get("/events")
         async def ticks() -> Response:
@@ -402,7 +404,7 @@ async def test_added_routes_stream_without_a_time_limit() -> None:
         assert answer.endswith(b"0\r\n\r\n")
 
 
-async def test_http2_upgrade_offers_are_ignored() -> None:
+async def test_http2_upgrade_offer_is_ignored() -> None:
     async with running_front() as front:
         offer = b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk\r\n"
         assert status_of(await front.exchange(request("GET /health", LOCAL + offer))) == 200
@@ -411,10 +413,10 @@ async def test_http2_upgrade_offers_are_ignored() -> None:
         assert status_of(preface) == 505
 
 
-async def test_garbage_causes_no_error_and_stops_nothing() -> None:
-    """Sends mutated requests, half of them truncated.
+async def test_random_bytes_cause_no_error_and_do_not_stop_service() -> None:
+    """Sends altered requests, half of which are truncated.
 
-    The log fixture checks that no request is logged as an error.
+    The log fixture checks that Lithos logs no request as an error.
     """
     random = Random(20260728)
     upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
@@ -453,7 +455,7 @@ def mutated(random: Random, seed: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST /mcp HT", request("GET /health")])
-async def test_connection_of_a_departed_client_is_closed_at_once(sent: bytes) -> None:
+async def test_connection_of_a_disconnected_client_is_closed_at_once(sent: bytes) -> None:
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b""})

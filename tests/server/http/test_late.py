@@ -1,4 +1,4 @@
-"""Libraries that load after the server listens. Plain calls do not wait for them."""
+"""Libraries that are loaded after the server starts to listen. Plain calls do not wait for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Return an event that delays the loading of the SDK until it is set."""
+    """Return an event that delays the loading of the SDK until a test sets it."""
     gate, load = threading.Event(), McpEndpoints._load_sdk
 
     def load_late(self: McpEndpoints) -> Any:
@@ -50,7 +50,7 @@ async def test_plain_call_is_answered_before_the_sdk_is_loaded(gate: threading.E
 
 
 @pytest.mark.parametrize("failure", [OSError(errno.EMFILE, "no more files"), ImportError("a library: EIO")])
-async def test_failed_loading_is_repeated_without_stopping_the_server(
+async def test_failed_sdk_loading_is_repeated_while_the_server_runs(
     failure: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 139, 193: a server that starts without free file descriptors keeps running."""
@@ -73,7 +73,7 @@ async def test_failed_loading_is_repeated_without_stopping_the_server(
     assert failures == {"_load_sdk": [], "_create_pages": []}
 
 
-async def test_missing_library_ends_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_ends_when_a_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(endpoints: McpEndpoints) -> Any:
         raise ModuleNotFoundError("No module named 'mcp'")
 
@@ -88,7 +88,7 @@ def page(path: bytes, method: bytes = b"GET") -> bytes:
     return method + b" " + path + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 
 
-async def test_requests_wait_for_the_sdk_or_the_pages(
+async def test_requests_wait_until_sdk_or_pages_are_loaded(
     gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create = application._create_pages
@@ -115,7 +115,10 @@ async def test_requests_wait_for_the_sdk_or_the_pages(
 
 
 async def test_health_and_plain_calls_load_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server without sessions loads the SDK some time after its start, and Quart for the first page."""
+    """Without sessions, the server loads the SDK some time after its start.
+
+    It loads Quart for the first page.
+    """
     loaded: list[str] = []
     create, load = application._create_pages, McpEndpoints._load_sdk
 
@@ -148,13 +151,13 @@ async def test_health_and_plain_calls_load_no_library(monkeypatch: pytest.Monkey
         assert loaded == ["pages", "sdk"]
 
 
-async def test_stop_during_sdk_loading_is_in_time(gate: threading.Event) -> None:
+async def test_shutdown_during_sdk_loading_is_in_time(gate: threading.Event) -> None:
     async with running_front() as front:
         front.shutdown.set()
         gate.set()
 
 
-def test_constants_match_the_sdk() -> None:
+def test_copied_constants_match_the_sdk() -> None:
     assert MCP_PROTOCOL_VERSION_HEADER.encode() == tool_calls.VERSION_HEADER
     assert {version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS} == tool_calls.VERSIONS
     assert http.INVALID_REQUEST == -32600

@@ -1,4 +1,7 @@
-"""Ambiguous, oversized and hostless requests, each with one answer and no traceback."""
+"""Ambiguous requests, oversized requests and requests without a host.
+
+Each gets one answer and no traceback.
+"""
 
 from __future__ import annotations
 
@@ -65,8 +68,8 @@ async def test_invalid_request_gets_one_answer_and_ends_the_connection(
     assert "Traceback" not in capfd.readouterr().err
 
 
-async def test_request_target_may_contain_the_server() -> None:
-    """RFC 9112, section 3.2.2: the target may be an absolute URL."""
+async def test_request_target_may_be_an_absolute_url() -> None:
+    """RFC 9112, section 3.2.2: the server must accept this form."""
     async with running_front() as front:
         answer = await front.exchange(
             b"GET http://LOCALHOST/health?x HTTP/1.1\r\n" + LOCAL + b"Connection: close\r\n\r\n"
@@ -89,7 +92,7 @@ def head(size: int, kind: str) -> bytes:
     return begun + lines + b"X: " + b"a" * (left - len(lines) - 5) + b"\r\n" + end
 
 
-async def test_request_heads_are_limited_in_whole_and_in_pieces() -> None:
+async def test_request_head_size_is_limited_even_if_sent_in_pieces() -> None:
     async with running_front() as front:
         for size, kind, pieces in product(
             (HEAD_BYTES, HEAD_BYTES + 1, HEAD_BYTES + 8192, HEAD_BYTES * 20),
@@ -126,7 +129,7 @@ NO_HOSTS = [
 ]  # fmt: skip
 
 
-async def test_invalid_host_is_refused_except_for_health(
+async def test_request_with_an_invalid_host_is_refused_except_for_health(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """behaviour 145"""
@@ -140,14 +143,14 @@ async def test_invalid_host_is_refused_except_for_health(
     assert "Traceback" not in capfd.readouterr().err
 
 
-async def test_local_machine_names_are_admitted() -> None:
+async def test_names_of_the_local_machine_are_admitted() -> None:
     async with running_front() as front:
         for host in (b"a.localhost", b"localhost.", b"A_b.LOCALHOST:1", b"[::1]:5", b"127.0.0.1"):
             lines = b"Host: " + host + b"\r\nConnection: close\r\n\r\n"
             assert status_of(await front.exchange(b"GET /mcp HTTP/1.1\r\n" + lines)) == 405, host
 
 
-async def test_answer_is_completed_when_garbage_follows_the_last_request() -> None:
+async def test_answer_is_completed_when_invalid_bytes_follow_the_last_request() -> None:
     lines = b" HTTP/1.1\r\n" + LOCAL + b"Connection: close\r\n\r\n"
     async with running_front() as front:
         for more in (b"hello", b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 100_000):
@@ -156,7 +159,7 @@ async def test_answer_is_completed_when_garbage_follows_the_last_request() -> No
                 assert status_of(answer) in (404, 405, 400), (path, more[:9])
 
 
-async def test_client_with_a_refused_body_still_reads_the_reason(
+async def test_client_can_read_why_its_body_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ports, "REFUSED_BODY_SECONDS", 0.1)

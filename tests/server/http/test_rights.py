@@ -1,4 +1,4 @@
-"""Named tokens over HTTP: rights of every address, refusals, ended streams (behaviours 246-248)."""
+"""Named tokens over HTTP: rights for every address, refusals, and ended streams (behaviours 246-248)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tests.server.running import rpc
 from tests.server.streaming import SseClient
 from tests.server.whole import MODERN, Whole, whole_server
 
-#: Maximum seconds until new calls are refused and streams close after a change of tokens. The promised 2 s
-#: are tested on a mock clock in `tests/access/service/test_keyring.py`.
+#: Maximum seconds after a token change until new calls are refused and streams close.
+#: `tests/access/service/test_keyring.py` tests the promised 2 s on a mock clock.
 WITHIN = 60.0
 ACCEPT = {"Accept": "application/json, text/event-stream"}
-#: Addresses outside the console and the right that each needs; None needs no token. `test_spellings.py` tests
-#: all other spellings and checks that the table is complete.
+#: Addresses outside the console, and the right that each address needs. None means that no token is needed.
+#: `test_spellings.py` tests all other spellings and checks that the table is complete.
 NEEDED: dict[str, Rights | None] = {
     "/health": None,
     "/metrics": "metrics",
@@ -86,7 +86,7 @@ class Team:
         return dict(answer.json())
 
     async def call_through_the_sdk(self, who: str, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """Call a tool like `call`, but with a content type that only the SDK handles."""
+        """Call a tool like `call`, with a content type that only the SDK handles."""
         content = json.dumps(rpc("tools/call", name=tool, arguments=arguments)).encode()
         headers = {**ACCEPT, **self.bearer(who), "Content-Type": "application/json;charset=utf-8"}
         async with httpx2.AsyncClient(base_url=self.whole.url) as client:
@@ -99,7 +99,7 @@ class Team:
                 await trio.sleep(0.02)
 
     async def known(self, number: int) -> None:
-        """Wait until the server knows `number` tokens."""
+        """Wait until the server has loaded `number` tokens."""
         await self.until(lambda: len(self.whole.lithos.server.get(TokenRing).named) == number)
 
     async def rejected(self) -> dict[str, float]:
@@ -140,7 +140,7 @@ async def test_every_address_needs_its_right(tmp_path: Path) -> None:
                 assert f"'{rights}' has the right {rights}, but {path} needs {needed}" in body["message"]
 
 
-async def test_metrics_right_opens_the_metrics_only(tmp_path: Path) -> None:
+async def test_metrics_right_opens_only_the_metrics(tmp_path: Path) -> None:
     """behaviour 387: the right `metrics` gives access to no tool, resource or stream."""
     async with team(tmp_path) as made:
         made.create("prometheus", "metrics")
@@ -158,7 +158,7 @@ async def test_metrics_right_opens_the_metrics_only(tmp_path: Path) -> None:
 
 
 async def _head_of(made: Team, path: str, name: str | None) -> httpx2.Response:
-    """Return the head of a stream, or the whole response when the stream is refused."""
+    """Return the head of a stream. If the stream is refused, return the whole response."""
     headers = made.bearer(name) if name else {}
     async with (
         httpx2.AsyncClient(base_url=made.whole.url) as client,
@@ -170,7 +170,7 @@ async def _head_of(made: Team, path: str, name: str | None) -> httpx2.Response:
 
 
 async def test_tools_over_http_need_their_rights(tmp_path: Path) -> None:
-    """behaviour 246: rights apply to the tool listing too, and to calls through the SDK."""
+    """behaviour 246: rights also apply to the tool list and to calls through the SDK."""
     async with team(tmp_path) as made:
         for rights in RIGHTS:
             listed = await made.rpc(rights, "tools/list")
@@ -254,7 +254,7 @@ async def _expect_end(stream: trio.SocketStream, goodbye: bytes = b"") -> None:
 
 
 @pytest.mark.parametrize(("path", "goodbye"), [("/events", b": token ended"), ("/sse", b"")])
-async def test_revoking_a_token_ends_event_streams_and_sessions(
+async def test_revoked_token_ends_its_event_streams_and_sessions(
     tmp_path: Path, path: str, goodbye: bytes
 ) -> None:
     """behaviour 248"""
@@ -274,7 +274,7 @@ async def test_revoking_a_token_ends_event_streams_and_sessions(
         await kept.aclose()
 
 
-async def test_revoking_a_token_closes_websockets(tmp_path: Path) -> None:
+async def test_revoked_token_closes_its_websockets(tmp_path: Path) -> None:
     """behaviour 248"""
     async with team(tmp_path) as made:
         url = made.whole.url.replace("http", "ws") + "/events/ws"
@@ -290,8 +290,8 @@ async def test_revoking_a_token_closes_websockets(tmp_path: Path) -> None:
         assert (await made.get("/events/ws", "read")).status_code == 401
 
 
-async def test_revoking_a_token_ends_change_subscriptions(tmp_path: Path) -> None:
-    """behaviour 248: `subscriptions/listen` ends with its result as the last message."""
+async def test_revoked_token_ends_its_change_subscriptions(tmp_path: Path) -> None:
+    """behaviour 248: the last message of `subscriptions/listen` is its result."""
     async with team(tmp_path) as made:
         meta = {
             "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -318,10 +318,10 @@ async def test_revoking_a_token_ends_change_subscriptions(tmp_path: Path) -> Non
 
 
 @pytest.mark.needs("imports")
-async def test_bound_token_imports_under_its_own_name_only(tmp_path: Path) -> None:
-    """behaviour 247: applies to authors of records, texts and table rows.
+async def test_bound_token_imports_only_under_its_own_agent_name(tmp_path: Path) -> None:
+    """behaviour 247: covers authors in records, texts and table rows.
 
-    Other callers keep the imported authors.
+    For other callers, imported authors stay unchanged.
     """
     async with team(tmp_path) as made:
         made.create("chief", "admin", "ann")
@@ -360,8 +360,8 @@ async def test_bound_token_imports_under_its_own_name_only(tmp_path: Path) -> No
 BEGIN = {"kind": "given", "agent": "ann", "dry_run": False, "recreate": False}
 
 
-async def test_session_accepts_only_its_opener(tmp_path: Path) -> None:
-    """behaviour 247: a post to another caller's session would act under an unknown identity."""
+async def test_session_accepts_only_the_caller_who_opened_it(tmp_path: Path) -> None:
+    """behaviour 247: a post to another caller's session would act under the wrong identity."""
     async with team(tmp_path) as made:
         stream = await _open_stream(made, "/sse", "write")
         session = await _session_of(stream)
@@ -385,10 +385,10 @@ async def test_session_accepts_only_its_opener(tmp_path: Path) -> None:
         await stream.aclose()
 
 
-async def test_revoking_a_token_ends_sessions_with_running_calls(
+async def test_revoked_token_ends_its_sessions_with_running_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 248: the session ends within the limit, although a stop would wait longer for the call."""
+    """behaviour 248: the session ends within the limit. A server stop would wait longer for the call."""
     began = trio.Event()
 
     async def never(_: ServerState) -> dict[str, Any]:
@@ -422,7 +422,7 @@ async def _session_of(stream: trio.SocketStream) -> str:
     return received.partition(b"session_id=")[2][:32].decode()
 
 
-async def test_bound_agents_have_their_own_cursors(tmp_path: Path) -> None:
+async def test_bound_agents_have_separate_event_cursors(tmp_path: Path) -> None:
     """behaviour 247"""
     async with team(tmp_path) as made:
         for agent in ("ada", "bob"):
@@ -446,7 +446,7 @@ async def test_bound_agents_have_their_own_cursors(tmp_path: Path) -> None:
             assert json.loads(await socket.get_message())["cursor"] == head
 
 
-async def test_refusals_are_counted_and_guessing_is_slowed_down(tmp_path: Path) -> None:
+async def test_refusals_are_counted_and_token_guessing_is_slowed_down(tmp_path: Path) -> None:
     """behaviour 248"""
     async with team(tmp_path) as made:
         made.secrets["wrong"] = "lithos_wrong"
@@ -464,7 +464,7 @@ async def test_refusals_are_counted_and_guessing_is_slowed_down(tmp_path: Path) 
         assert counts["forbidden"] == 1
 
 
-def test_wrong_tokens_are_counted_by_address_for_a_minute() -> None:
+def test_wrong_tokens_are_counted_per_address_for_a_minute() -> None:
     wrong = WrongTokens()
     assert [wrong.note("10.0.0.1", 0.0) for _ in range(MOST_WRONG)] == [0.0] * MOST_WRONG
     assert wrong.note("10.0.0.1", 1.0) == WINDOW
@@ -478,14 +478,14 @@ def test_wrong_tokens_are_counted_by_address_for_a_minute() -> None:
         assert slow.note("10.0.0.1", minute * WINDOW / (MOST_WRONG - 1)) == 0.0
 
 
-def test_address_table_of_wrong_tokens_is_bounded() -> None:
+def test_address_table_for_wrong_tokens_has_a_maximum_size() -> None:
     wrong = WrongTokens()
     for number in range(MOST_ADDRESSES + 10):
         wrong.note(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", 0.0)
     assert len(wrong) == MOST_ADDRESSES
 
 
-async def test_lost_token_file_refuses_all_callers_with_a_reason(tmp_path: Path) -> None:
+async def test_server_without_its_token_file_refuses_callers_with_a_reason(tmp_path: Path) -> None:
     """behaviour 248"""
     async with team(tmp_path) as made:
         (tmp_path / ".lithos" / TOKENS).unlink()

@@ -1,6 +1,6 @@
-"""Every address in every spelling and for every right. Wrong spellings get 404 before any token check.
+"""Every address in every spelling and for every right. A wrong spelling gets 404 before any token check.
 
-The addresses come from the route tables of the running server, so that new routes are always tested.
+The addresses come from the route tables of the running server. New routes are therefore always tested.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from lithos.server.http.access import ADDRESSES, find_address
 from lithos.server.http.gate import Gate
 from tests.server.console.visiting import Visitor, make_token, visiting
 
-#: Placeholder for a parameter of a page address.
+#: Placeholder value for a parameter of a page address.
 VALUE: Final = "x1"
 METHODS: Final = ("GET", "POST", "OPTIONS", "WebSocket")
 PARAMETER: Final = re.compile("<[^>]*>")
 
 
 def spellings(path: str) -> Iterator[tuple[str, str]]:
-    """Yield other spellings of an address: the kind of the spelling, and the path as sent."""
+    """Yield other spellings of an address. Each result has the kind of spelling and the path as sent."""
     slashes = [at for at, sign in enumerate(path) if sign == "/"]
     for at in slashes:
         yield "doubled slash", f"{path[:at]}//{path[at + 1 :]}"
@@ -63,7 +63,7 @@ def spellings(path: str) -> Iterator[tuple[str, str]]:
 
 @define
 class Doors:
-    """The gate of a running server and the paths it serves."""
+    """The gate of a running server, and the paths that the server serves."""
 
     gate: Gate | None = None
     paths: dict[str, None] = field(factory=dict)
@@ -115,7 +115,7 @@ class Doors:
 
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> Doors:
-    """Return the addresses of the next server, taken from its route tables."""
+    """Return the addresses of the next server that starts, from its route tables."""
     doors = Doors()
     create, dispatching = quart_app.create_app, application._by_path
 
@@ -140,7 +140,10 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Doors:
 
 
 async def guests(person: Visitor) -> dict[str, dict[str, str]]:
-    """Return request headers: without a token, and for each right with a token and with a console session."""
+    """Return request headers of several guests.
+
+    The guests are one without a token and, for each right, one with a token and one with a console session.
+    """
     found: dict[str, dict[str, str]] = {"none": {}}
     for right in RIGHTS:
         secret = await make_token(person, right, right)
@@ -153,16 +156,16 @@ async def guests(person: Visitor) -> dict[str, dict[str, str]]:
 
 
 def filled(rule: str) -> str:
-    """Return an example address of a rule."""
+    """Return an example address that matches a rule."""
     return PARAMETER.sub(VALUE, rule)
 
 
 @pytest.mark.needs("access")
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.nightly)])
-async def test_address_has_one_spelling_for_every_caller(
+async def test_address_has_only_one_spelling_for_every_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
-    """behaviour 246: tries every spelling with all rights and methods, or with one pair of them in turn."""
+    """behaviour 246: tries every spelling with all rights and methods, or with one combination each."""
     doors = watch(monkeypatch)
     async with visiting(tmp_path) as person:
         await person.page("/console/")
@@ -179,7 +182,7 @@ async def test_address_has_one_spelling_for_every_caller(
                 address = find_address(path, console=True)
                 assert address is None or address.is_console, (kind, path)
                 counted[kind] += 1
-                # The console's own 404 is a page. One method and two guests are enough for it.
+                # The console's own 404 is a page. For it, one method and two guests are enough.
                 ways = [(method, who) for method in METHODS for who in people]
                 if address is not None:
                     ways = [(method, who) for method in ("GET", "POST") for who in ("none", "admin")]
@@ -196,7 +199,10 @@ async def test_address_has_one_spelling_for_every_caller(
 
 
 def addresses_of(rule: str) -> re.Pattern[str]:
-    """Return a pattern for the addresses of a rule. A parameter is one segment, or several for a path."""
+    """Return a pattern for the addresses of a rule.
+
+    A parameter is one segment, or several if it is a path.
+    """
     letter = r"(?:[^/\\%]|%(?:20|00|23|3F|25|5C))"
     segment = rf"(?!\.\.?(?:/|$)){letter}+"
     kinds = {"path": rf"{segment}(?:/{segment})*", "whole": rf"{segment}(?:%2F|{letter})*"}
@@ -210,7 +216,7 @@ def addresses_of(rule: str) -> re.Pattern[str]:
 
 
 @pytest.mark.needs("access", "imports")
-async def test_every_served_address_is_listed_and_needs_its_right(
+async def test_every_served_address_is_in_the_table_of_rights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 201 and 246: the table contains exactly the served addresses."""
@@ -248,8 +254,8 @@ async def test_metrics_right_opens_no_console_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("access")
-async def test_doubled_slash_reaches_no_route_on_a_raw_connection(tmp_path: Path) -> None:
-    """behaviour 246: the request is sent unchanged over a socket, with the right `read`."""
+async def test_address_with_a_double_slash_reaches_no_route(tmp_path: Path) -> None:
+    """behaviour 246: a raw socket sends the request unchanged, with the right `read`."""
     async with visiting(tmp_path) as person:
         secret = await make_token(person, "reader", "read")
         host, _, port = person.url.removeprefix("http://").rpartition(":")
@@ -282,6 +288,6 @@ def test_page_parameters_keep_spaces_slashes_and_scripts() -> None:
 
 
 def test_long_address_is_matched_in_linear_time() -> None:
-    """A pattern that backtracks would practically never finish."""
+    """A backtracking pattern would practically never finish."""
     for part in ("a", "/a", "%C3%A4", "a%"):
         assert find_address("/console/" + part * 30_000 + "%", console=True) is None

@@ -1,4 +1,4 @@
-"""Bounded stop of the server: streams end at once, calls finish, and no client delays the stop."""
+"""Server stop within a limited time: streams end at once, calls finish, and no client delays the stop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lithos.server.http.stream import TIMED_OUT, Connection
 from tests.server.http.test_http import LOCAL, MCP, call, request
 from tests.server.running import SETTINGS, Front, read_all, read_until, rpc, running_front
 
-#: Grace in seconds, longer than every test timeout. A stop in time was therefore immediate.
+#: Grace time in seconds, longer than every test timeout. A stop that ends in time therefore did not use it.
 LONG = 300.0
 PATIENCE = 60.0
 #: Maximum duration of a stop in seconds: `STOP_GRACE`, twice `STOP_FLUSH`, and a margin.
@@ -33,7 +33,7 @@ def _long_grace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 async def open_sse(front: Front) -> tuple[trio.SocketStream, str]:
-    """Open an MCP SSE session. Return its stream and the request line for posting to it."""
+    """Open an MCP SSE session. Return its stream, and the request line for posts to the session."""
     stream = await front.connect()
     await stream.send_all(request("GET /sse"))
     opened = b""
@@ -53,7 +53,7 @@ async def initialize(front: Front, line: str) -> None:
     await post(front, line, rpc("notifications/initialized", None))
 
 
-async def test_open_sse_sessions_end_at_once_and_cleanly() -> None:
+async def test_open_sse_sessions_end_cleanly_at_once_on_stop() -> None:
     async with running_front() as front:
         streams = [(await open_sse(front))[0] for _ in range(5)]
         front.shutdown.set()
@@ -62,7 +62,7 @@ async def test_open_sse_sessions_end_at_once_and_cleanly() -> None:
                 assert (await read_all(stream)).endswith(b"0\r\n\r\n")
 
 
-async def test_event_streams_of_other_routes_end_at_once() -> None:
+async def test_event_streams_of_other_routes_end_at_once_on_stop() -> None:
     def endless(app: QuartTrio) -> None:
         @app.get("/events")
         async def events() -> Response:
@@ -81,7 +81,7 @@ async def test_event_streams_of_other_routes_end_at_once() -> None:
             assert (await read_all(stream)).endswith(b"0\r\n\r\n")
 
 
-async def test_websockets_are_closed_with_1001() -> None:
+async def test_websockets_are_closed_with_1001_on_stop() -> None:
     def endless(app: QuartTrio) -> None:
         @app.websocket("/events/ws")
         async def events() -> None:
@@ -129,7 +129,7 @@ async def test_answer_of_a_running_sse_call_is_delivered() -> None:
         assert received.endswith(b"0\r\n\r\n")
 
 
-async def test_unfinished_call_is_cut_off_with_an_error(
+async def test_unfinished_call_is_cut_off_with_an_error_on_stop(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve_module, "STOP_GRACE", 0.05)
@@ -146,7 +146,7 @@ async def test_unfinished_call_is_cut_off_with_an_error(
 
 
 async def stuffed_client(front: Front) -> socket.socket:
-    """Return a client that requests more data than the buffers hold and never reads."""
+    """Return a client that requests more data than the buffers can store and never reads."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.connect((front.host, front.port))
@@ -157,7 +157,7 @@ async def stuffed_client(front: Front) -> socket.socket:
 
 
 async def test_client_that_never_reads_cannot_delay_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stop must end although Hypercorn sends under an unbounded shield."""
+    """The stop must end, although Hypercorn sends data under a shield without a time limit."""
     monkeypatch.setattr(serve_module, "STOP_GRACE", 0.2)
     monkeypatch.setattr(serve_module, "STOP_FLUSH", 0.1)
     async with running_front() as front:
@@ -168,10 +168,10 @@ async def test_client_that_never_reads_cannot_delay_the_stop(monkeypatch: pytest
 
 
 @pytest.mark.slow
-async def test_stop_ends_unread_connections_and_open_streams() -> None:
+async def test_stop_closes_unread_connections_and_open_streams() -> None:
     """At least one of three stops must be in time.
 
-    A busy machine can delay single stops, but a hang would delay all of them.
+    A busy machine can delay single stops, but a hang would delay all three stops.
     """
     for _ in range(3):
         async with running_front() as front:
@@ -189,7 +189,7 @@ async def test_stop_ends_unread_connections_and_open_streams() -> None:
     raise AssertionError(f"the last of three stops took {took:.1f} s")
 
 
-async def test_idle_and_half_written_connections_end_at_once() -> None:
+async def test_idle_and_half_written_connections_end_at_once_on_stop() -> None:
     async with running_front() as front:
         idle, half = await front.connect(), await front.connect()
         await idle.send_all(request("GET /health"))
@@ -215,7 +215,7 @@ async def test_new_connections_are_refused_after_the_stop() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-async def test_cancelling_the_server_ends_it() -> None:
+async def test_cancellation_ends_the_server() -> None:
     with trio.fail_after(PATIENCE):
         with trio.CancelScope() as scope:
             async with running_front() as front:
@@ -225,7 +225,7 @@ async def test_cancelling_the_server_ends_it() -> None:
         assert scope.cancelled_caught
 
 
-async def test_taken_port_error_says_what_to_do() -> None:
+async def test_error_for_an_occupied_port_says_what_to_do() -> None:
     async with running_front() as front:
         with pytest.raises(ExceptionGroup) as raised:
             async with running_front(port=front.port):
@@ -236,7 +236,7 @@ async def test_taken_port_error_says_what_to_do() -> None:
         assert "--port" in str(error)
 
 
-async def test_impossible_address_error_says_what_to_check() -> None:
+async def test_error_for_an_impossible_address_says_what_to_check() -> None:
     with pytest.raises(ExceptionGroup) as raised:
         async with running_front(host="192.0.2.1"):
             raise AssertionError("an address of nobody was bound")
@@ -245,7 +245,9 @@ async def test_impossible_address_error_says_what_to_check() -> None:
     assert "server.host" in str(error)
 
 
-async def test_open_bind_without_token_warns_at_start(caplog: pytest.LogCaptureFixture) -> None:
+async def test_open_bind_without_a_token_causes_a_warning_at_startup(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """behaviour 203"""
     async with running_front(host="0.0.0.0"):
         pass
@@ -253,7 +255,8 @@ async def test_open_bind_without_token_warns_at_start(caplog: pytest.LogCaptureF
     caplog.clear()
     async with running_front(host="0.0.0.0", auth_token="secret"):
         pass
-    # Ignore records from threads of other tests, which may still export traces without a collector.
+    # Ignore log records from threads of other tests. These threads may still export traces without a
+    # collector.
     assert [record for record in caplog.records if record.name.startswith("lithos")] == []
     assert "secret" not in repr(SETTINGS.__class__("h", 1, "v", 1, auth_token="secret"))
 
@@ -272,7 +275,7 @@ async def test_client_that_stops_reading_loses_its_connection() -> None:
     await client.aclose()
 
 
-async def test_endless_request_head_gets_408_on_close() -> None:
+async def test_unfinished_request_head_gets_408_on_close() -> None:
     connection, client = await connection_pair()
     await client.send_all(b"POST /mcp HT")
     async with trio.open_nursery() as nursery:
@@ -284,7 +287,7 @@ async def test_endless_request_head_gets_408_on_close() -> None:
     await client.aclose()
 
 
-async def test_answered_or_unused_connection_closes_silently() -> None:
+async def test_answered_or_unused_connection_closes_without_further_data() -> None:
     for asks in (True, False):
         connection, client = await connection_pair()
         if asks:

@@ -1,4 +1,4 @@
-"""A stdio client whose calls a bridge forwards to the owner process, and to the next owner."""
+"""Stdio client whose calls a bridge forwards to the owner process and, after its end, to the next owner."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ pytestmark = pytest.mark.autojump
 ENVELOPE = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 
 
-async def test_requests_reach_the_owner_with_the_agreed_protocol_version() -> None:
+async def test_bridge_forwards_requests_with_the_agreed_protocol_version() -> None:
     """behaviour 195"""
     house, owner = owned()
     async with bridged(house, greet=False) as client:
         await client.ask(1, "initialize", protocolVersion=VERSION)
-        await client.call(2)  # sent without waiting for the answer, as clients may do
+        await client.call(2)  # the client does not wait for the answer before its next request
         await client.ask(3, "ping")
         assert (await client.answer(2))["result"] == {"by": 7}
         assert (await client.answer(1))["result"]["protocolVersion"] == VERSION
@@ -29,7 +29,7 @@ async def test_requests_reach_the_owner_with_the_agreed_protocol_version() -> No
     assert len(client.answers) == 3
 
 
-async def test_message_with_an_envelope_is_sent_with_its_headers() -> None:
+async def test_bridge_sends_a_message_envelope_with_its_headers() -> None:
     house, owner = owned()
     async with bridged(house, greet=False) as client:
         await client.ask(1, "tools/call", name="wörter", arguments={}, _meta=ENVELOPE)
@@ -55,7 +55,7 @@ async def test_call_with_a_lost_answer_gets_an_error_without_retry() -> None:
         house.install(next_owner)
         assert await client.reason(1) == "outcome_unknown"
         assert "before you repeat" in (await client.answer(1))["error"]["message"]
-        assert (await client.answer(2))["result"] == {"by": 8}  # the bridge may repeat a call that only reads
+        assert (await client.answer(2))["result"] == {"by": 8}  # the bridge may repeat a read-only call
         await client.call(3)
         assert (await client.answer(3))["result"] == {"by": 8}
     assert owner.names() == ["wait"]
@@ -66,7 +66,7 @@ async def test_unsent_call_waits_for_the_next_owner() -> None:
     """behaviour 196"""
     house, owner = owned()
     async with bridged(house) as client:
-        owner.dead.set()  # the ending process still holds the lock
+        owner.dead.set()  # the process that ends still has the lock
         await client.call(1)
         await trio.sleep(3)
         assert not [message for message in client.answers if message["id"] == 1]
@@ -92,7 +92,7 @@ async def test_bridge_takes_over_after_five_seconds_without_an_owner() -> None:
         assert versions == [VERSION] * 2  # the session keeps the agreed protocol version
 
 
-async def test_idle_bridge_takes_over_without_an_owner() -> None:
+async def test_idle_bridge_takes_over_when_no_owner_exists() -> None:
     house, _ = owned()
     async with bridged(house):
         house.kill()
@@ -101,7 +101,7 @@ async def test_idle_bridge_takes_over_without_an_owner() -> None:
         assert house.owner.pid == 1000
 
 
-async def test_one_bridge_takes_over_and_serves_the_others() -> None:
+async def test_only_one_bridge_takes_over_and_serves_the_others() -> None:
     """behaviour 196"""
     house, _ = owned()
     async with bridged(house) as first, bridged(house) as second, bridged(house) as third:
@@ -113,7 +113,7 @@ async def test_one_bridge_takes_over_and_serves_the_others() -> None:
     assert len(house.taken_at) == 1
 
 
-async def test_hanging_owner_cannot_leave_calls_unanswered() -> None:
+async def test_calls_are_answered_when_the_owner_hangs() -> None:
     house, owner = owned()
     async with bridged(house) as client:
         owner.hangs = True
@@ -126,7 +126,7 @@ async def test_hanging_owner_cannot_leave_calls_unanswered() -> None:
         assert (await client.answer(2))["result"] == {"by": 7}
 
 
-async def test_bridge_waits_for_a_long_call_of_a_live_owner() -> None:
+async def test_bridge_waits_for_a_long_call_of_a_running_owner() -> None:
     house, _ = owned()
     async with bridged(house) as client:
         await client.call(1, "sleep", seconds=10 * PATIENCE)
@@ -147,7 +147,7 @@ async def test_cancelled_call_gets_no_answer_and_ends_at_the_owner() -> None:
     assert [message["id"] for message in client.answers] == [0, 2]
 
 
-async def test_unanswered_calls_finish_or_fail_after_the_end_of_input() -> None:
+async def test_pending_calls_finish_or_fail_after_the_input_ends() -> None:
     house, _ = owned()
     async with bridged(house) as client:
         await client.call(1, "sleep", seconds=STOP_GRACE - 1)
@@ -160,7 +160,7 @@ async def test_unanswered_calls_finish_or_fail_after_the_end_of_input() -> None:
     assert await client.reason(2) == "outcome_unknown"
 
 
-async def test_bridge_takes_over_soon_after_a_command_released_the_lock() -> None:
+async def test_bridge_takes_over_soon_after_a_command_releases_the_lock() -> None:
     house = House(starting=True)
     async with bridged(house, greet=False) as client:
         await client.ask(1, "initialize")
@@ -171,7 +171,7 @@ async def test_bridge_takes_over_soon_after_a_command_released_the_lock() -> Non
         assert house.taken_at[0] - began < 1
 
 
-async def test_waiting_time_for_an_owner_is_bounded() -> None:
+async def test_bridge_waits_for_an_owner_for_a_limited_time() -> None:
     house = House(starting=True)
     async with bridged(house, greet=False) as client:
         began = trio.current_time()
@@ -180,17 +180,17 @@ async def test_waiting_time_for_an_owner_is_bounded() -> None:
         assert trio.current_time() - began == pytest.approx(OWNER_WAIT, abs=1)
 
 
-async def test_number_of_simultaneous_requests_is_bounded() -> None:
+async def test_bridge_limits_the_number_of_simultaneous_requests() -> None:
     house, owner = owned()
     async with bridged(house) as client:
         for number in range(1, 301):
             await client.call(number, "sleep", seconds=1)
         for number in range(1, 301):
             assert "result" in await client.answer(number)
-    assert owner.most_at_once <= CONNECTIONS + 1  # one connection more, for the heartbeat
+    assert owner.most_at_once <= CONNECTIONS + 1  # the heartbeat uses one additional connection
 
 
-async def test_subscription_continues_at_the_next_owner() -> None:
+async def test_subscription_continues_with_the_next_owner() -> None:
     house, _ = owned()
     async with bridged(house, greet=False) as client:
         await client.ask(1, "subscriptions/listen", _meta=ENVELOPE)
@@ -216,7 +216,7 @@ async def test_subscription_continues_at_the_next_owner() -> None:
         (503, b'{"error":"stopping"}', "is unknown"),
     ],
 )
-async def test_odd_answer_becomes_a_protocol_error(status: int, body: bytes, told: str) -> None:
+async def test_invalid_owner_answer_becomes_a_protocol_error(status: int, body: bytes, told: str) -> None:
     house, owner = owned()
     async with bridged(house) as client:
         owner.status, owner.body = status, body
@@ -227,7 +227,7 @@ async def test_odd_answer_becomes_a_protocol_error(status: int, body: bytes, tol
 @pytest.mark.parametrize(
     "line", ["", "no JSON", "[]", "1", '{"id":1}', '{"method":"x","id":null}', "[" * 9999]
 )
-async def test_unreadable_line_is_skipped(line: str) -> None:
+async def test_bridge_skips_an_unreadable_line(line: str) -> None:
     house, owner = owned()
     async with bridged(house) as client:
         await client.lines.send(line + "\n")

@@ -1,4 +1,4 @@
-"""Direct answers to plain calls, byte for byte equal to the answers of the SDK."""
+"""Direct answers to plain calls. They equal the answers of the SDK byte for byte."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CALLS: tuple[dict[str, Any], ...] = (
     {"name": "numbers"},
     {"name": "rows"},
 )
-#: Invalid messages and messages other than plain calls, which the SDK answers or refuses.
+#: Invalid messages, and messages that are not plain calls. The SDK answers or refuses them.
 OTHERS: tuple[Any, ...] = (
     rpc("tools/list"),
     rpc("tools/call", name="echo", task={"ttl": 1}),
@@ -67,7 +67,7 @@ original_call = FakeToolBox.call
 
 
 async def call(self: FakeToolBox, name: str, arguments: Any) -> Any:
-    """Call a fake tool, or one of two extra tools whose values are hard to encode as JSON."""
+    """Call a fake tool, or one of two additional tools whose values are hard to encode as JSON."""
     if name == "numbers":
         return {"a": [1e-7, 1e16, 0.1, -0.0, 1e300, 2**63, 2**70, 3.0], "b": {"c": None, "d": True}}
     if name == "rows":
@@ -89,7 +89,7 @@ async def test_direct_answers_equal_sdk_answers_byte_for_byte(monkeypatch: pytes
                 assert b" 200 " in direct
 
 
-async def test_call_with_a_repeated_header_is_left_to_the_sdk() -> None:
+async def test_sdk_handles_calls_with_a_repeated_header() -> None:
     whole = request(rpc("tools/call", name="echo"), "2025-06-18")
     twice = b"MCP-Protocol-Version: 1999-01-01\r\nContent-Length"
     async with running_front() as front:
@@ -98,7 +98,7 @@ async def test_call_with_a_repeated_header_is_left_to_the_sdk() -> None:
 
 
 @pytest.mark.parametrize("name", [b"accept", b"content-type", b"mcp-protocol-version", b"via"])
-def test_only_relevant_headers_must_not_be_repeated(name: bytes) -> None:
+def test_only_relevant_headers_may_not_be_repeated(name: bytes) -> None:
     body = json.dumps(rpc("tools/call", name="echo")).encode()
     headers = [(given.lower().encode(), value.encode()) for given, value in HEAD.items()]
     headers += [(b"mcp-protocol-version", b"2025-06-18"), (b"via", b"a")]
@@ -115,7 +115,7 @@ def fields_of(**fields: str) -> dict[bytes, bytes]:
 PLAIN = {"content_type": "application/json", "accept": "*/*"}
 
 
-def test_sdk_handles_all_but_plain_calls() -> None:
+def test_sdk_handles_all_messages_except_plain_calls() -> None:
     plain = json.dumps(rpc("tools/call", name="echo")).encode()
     assert read_direct_call(fields_of(**PLAIN), plain) is not None
     broken = (b"", b"{", b"\xff", b'{"jsonrpc":"2.0","id":"\\ud800"}')
@@ -134,7 +134,7 @@ texts = st.dictionaries(st.text(), st.lists(st.integers()) | st.text() | st.none
 
 
 @given(texts, st.integers(0, 3 * SLICE))
-def test_joined_slices_equal_one_encoding(value: dict[str, Any], length: int) -> None:
+def test_joined_slices_equal_the_complete_encoding(value: dict[str, Any], length: int) -> None:
     value["rows"] = [{"n": n, "é": str(n)} for n in range(length)]
     for encode in (compact_json, lambda part: to_json(part).decode()):
         assert trio.run(join_slices, value, encode) == encode(value)

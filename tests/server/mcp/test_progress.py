@@ -1,4 +1,4 @@
-"""Progress notifications of long calls, for callers that sent a progress token."""
+"""Progress notifications for callers that sent a progress token with a long call."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.server.whole import SseSession, whole_server
 from tests.servers import load_once
 
 
-async def test_search_reports_progress_while_it_waits_for_the_model(tmp_path: Path) -> None:
-    """docs/spec/mcp.md §3: progress is sent only on sessions and with a progress token."""
+async def test_search_reports_progress_while_waiting_for_the_model(tmp_path: Path) -> None:
+    """docs/spec/mcp.md §3: the server sends progress only in sessions and with a progress token."""
     load_once("builtin")
     may_load = trio.Event()
 

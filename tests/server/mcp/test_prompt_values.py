@@ -51,6 +51,6 @@ def test_prompts_name_only_existing_tools(prompt) -> None:
         ("handoff", {"task_id": "t", "agent": "a", "to": "b"}, "Unknown argument 'to'"),
     ],
 )
-def test_invalid_prompt_arguments_are_named(name: str, given: dict[str, str], reason: str) -> None:
+def test_error_names_the_invalid_prompt_argument(name: str, given: dict[str, str], reason: str) -> None:
     with pytest.raises(BadPrompt, match=re.escape(reason)):
         render_prompt(name, given)

@@ -28,7 +28,7 @@ async def test_prompts_are_listed_and_rendered(tmp_path) -> None:
                 assert name in error["message"]
 
 
-async def test_prompts_are_available_on_sessions(tmp_path) -> None:
+async def test_prompts_are_available_in_sessions(tmp_path) -> None:
     """behaviour 206"""
     async with whole_server(tmp_path) as whole, SseSession.open(whole) as session:
         assert (await session.greet("2024-11-05"))["prompts"] == {"listChanged": False}

@@ -43,7 +43,7 @@ async def post_modern(front: Front, method: str, meta: Any = META, **params: Any
     return await post(front, rpc(method, 1, _meta=meta, **params), **headers)
 
 
-async def test_every_handshake_version_is_agreed_without_a_session() -> None:
+async def test_every_handshake_version_is_negotiated_without_a_session() -> None:
     """behaviour 204"""
     me = {"capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     async with running_front() as front:
@@ -68,7 +68,7 @@ async def test_every_handshake_version_is_agreed_without_a_session() -> None:
         assert unknown.json()["result"]["protocolVersion"] == "2025-11-25"
 
 
-async def test_calls_work_without_initialize() -> None:
+async def test_calls_work_without_an_initialize_request() -> None:
     async with running_front() as front:
         answer = await post(front, rpc("tools/call", name="nothing", arguments={}))
         assert answer.json()["result"] == {
@@ -78,7 +78,7 @@ async def test_calls_work_without_initialize() -> None:
         }
 
 
-async def test_modern_version_needs_no_handshake() -> None:
+async def test_newest_protocol_version_needs_no_handshake() -> None:
     """behaviour 204"""
     async with running_front() as front:
         discovered = (await post_modern(front, "server/discover")).json()["result"]
@@ -92,7 +92,7 @@ async def test_modern_version_needs_no_handshake() -> None:
         assert called["structuredContent"] == {"status": "ok", "text": None, "none": None}
 
 
-async def test_modern_errors_have_their_http_status() -> None:
+async def test_errors_of_the_newest_version_have_their_http_status() -> None:
     """behaviour 204"""
     async with running_front() as front:
         no_meta = await post(front, rpc("tools/list"), MCP_Protocol_Version=MODERN, Mcp_Method="tools/list")
@@ -113,7 +113,7 @@ async def test_modern_errors_have_their_http_status() -> None:
         assert (future.status_code, future.json()["error"]["code"]) == (400, -32022)
 
 
-async def test_tools_are_listed_in_order_with_hints() -> None:
+async def test_tools_are_listed_in_order_with_their_hints() -> None:
     """behaviour 172"""
     async with running_front() as front:
         tools = (await post(front, rpc("tools/list"))).json()["result"]["tools"]
@@ -126,7 +126,7 @@ async def test_tools_are_listed_in_order_with_hints() -> None:
     assert tools[0]["inputSchema"]["additionalProperties"] is False
 
 
-async def test_protocol_errors_of_calls_are_envelopes_marked_as_errors(
+async def test_protocol_error_of_a_call_is_an_error_envelope(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """behaviour 173"""
@@ -149,7 +149,7 @@ async def test_protocol_errors_of_calls_are_envelopes_marked_as_errors(
     assert logged.exc_info is not None
 
 
-async def test_mcp_endpoint_accepts_post_only() -> None:
+async def test_mcp_endpoint_accepts_only_post() -> None:
     """behaviour 164"""
     async with running_front() as front, httpx2.AsyncClient(base_url=front.url) as client:
         for method in ("GET", "DELETE", "PUT", "HEAD"):
@@ -169,7 +169,7 @@ REFUSED = ("text/html", "image/*", "application/json;q=0", "application/xml, tex
 
 
 async def test_every_accept_header_for_json_or_streams_is_served() -> None:
-    """behaviour 392: the answer is always JSON"""
+    """behaviour 392: the answer is always JSON."""
     async with running_front() as front, httpx2.AsyncClient(base_url=front.url) as client:
         for method, told in (("ping", 200), ("tools/list", 200), ("tools/call", 200)):
             for accept in (*ACCEPTED, *REFUSED):
@@ -186,7 +186,7 @@ async def test_every_accept_header_for_json_or_streams_is_served() -> None:
             assert modern.status_code == 404, "the method, not the kind"
 
 
-async def test_streams_open_for_every_accept_header() -> None:
+async def test_event_stream_opens_with_every_accept_header() -> None:
     """behaviour 392"""
     async with running_front() as front:
         for accept in (b"", b"Accept: application/json\r\n", b"Accept: */*\r\n"):
@@ -196,7 +196,7 @@ async def test_streams_open_for_every_accept_header() -> None:
                     assert b" 200 " in await stream.receive_some(200)
 
 
-async def test_stray_slash_is_redirected_and_keeps_the_method() -> None:
+async def test_trailing_slash_is_redirected_with_the_same_method() -> None:
     """behaviour 164"""
     async with running_front() as front:
         for path, target in (
@@ -207,7 +207,7 @@ async def test_stray_slash_is_redirected_and_keeps_the_method() -> None:
             assert (answer.status_code, answer.headers["location"]) == (307, target)
 
 
-async def test_sse_accepts_get_and_messages_accept_post() -> None:
+async def test_sse_endpoint_accepts_get_and_message_endpoint_accepts_post() -> None:
     """behaviour 164"""
     async with running_front() as front, httpx2.AsyncClient(base_url=front.url) as client:
         assert (await client.post("/sse", json=rpc("ping"))).status_code == 405
@@ -244,7 +244,7 @@ async def test_stop_ends_official_sse_clients_without_errors(caplog: pytest.LogC
 
 
 @pytest.mark.parametrize("transport", [0, 1], ids=["streamable", "sse"])
-async def test_client_that_leaves_during_a_call_causes_no_error(
+async def test_client_that_disconnects_during_a_call_causes_no_error(
     transport: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running_front() as front:
@@ -263,7 +263,7 @@ async def test_client_that_leaves_during_a_call_causes_no_error(
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-async def test_many_simultaneous_calls_of_one_session_are_answered() -> None:
+async def test_simultaneous_calls_of_one_session_are_all_answered() -> None:
     async with running_front() as front, Client(transports(front)[1], mode="legacy") as client:
         texts: list[str] = []
 

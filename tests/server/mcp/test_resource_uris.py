@@ -1,4 +1,4 @@
-"""Resource addresses, and the addresses that each event changes."""
+"""Resource addresses, and the resource addresses that each event affects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
 
 
 @given(IDS, st.sampled_from(["note", "task"]))
-def test_every_id_round_trips_through_an_address(text: str, kind) -> None:
+def test_every_id_survives_conversion_to_an_address(text: str, kind) -> None:
     """behaviour 205"""
     address = ResourceAddress(kind, text)
     assert address.uri.isascii()
@@ -46,7 +46,7 @@ def test_id_in_an_address_may_be_percent_encoded(uri: str, note: str) -> None:
         "lithos://note/\ud800", "lithos://note/%ff",
     ],
 )  # fmt: skip
-def test_foreign_addresses_are_not_resource_addresses(uri: str) -> None:
+def test_other_addresses_are_not_resource_addresses(uri: str) -> None:
     assert read_address(uri) is None
 
 

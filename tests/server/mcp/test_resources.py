@@ -15,7 +15,7 @@ from tests.servers import MISSING_ID, Clock, put_note
 
 
 async def listed(whole: Whole, version: str = MODERN, cursor: str | None = None) -> tuple[list[str], Any]:
-    """Return the names on one page and the cursor of the next page."""
+    """Return the names on one page, and the cursor for the next page."""
     page = await whole.result(version, "resources/list", **({} if cursor is None else {"cursor": cursor}))
     return [row["name"] for row in page["resources"]], page.get("nextCursor")
 
@@ -26,7 +26,7 @@ async def read(whole: Whole, uri: str, version: str = MODERN) -> dict[str, Any]:
     return dict(content)
 
 
-async def test_notes_tasks_and_tags_are_listed_and_read(tmp_path: Path) -> None:
+async def test_resources_for_notes_tasks_and_tags_are_listed_and_read(tmp_path: Path) -> None:
     """behaviours 204, 205"""
     async with whole_server(tmp_path, clock=Clock()) as whole:
         note = await whole.lithos.create("A note", "Körper", tags=["b", "a"])
@@ -113,7 +113,7 @@ async def test_task_resource_has_all_details(tmp_path: Path) -> None:
 
 
 async def test_files_are_served_byte_for_byte_under_any_id(tmp_path: Path) -> None:
-    """behaviour 205: unusual ids round-trip, and the text equals the file even with unreadable metadata."""
+    """behaviour 205: unusual ids survive. The text equals the file even if the metadata is unreadable."""
     odd = "ü /%2F?#100%"
     head = f'---\r\nlithos_id: "{odd}"\r\ntitle: Odd # comment\r\nstatus: archived\r\n---\r\n'
     file = put_note(tmp_path, "odd.md", f"\ufeff{head}# Odd\r\n\r\nBody \U0001f600")
@@ -130,7 +130,7 @@ async def test_files_are_served_byte_for_byte_under_any_id(tmp_path: Path) -> No
         assert "missing" in error["message"]
 
 
-async def test_next_page_continues_after_the_previous_one_despite_changes(
+async def test_next_page_continues_after_the_previous_page_despite_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 205"""
@@ -142,7 +142,7 @@ async def test_next_page_continues_after_the_previous_one_despite_changes(
             notes.append(await whole.lithos.create(f"note {n}"))
             answer = await whole.lithos.call("lithos_task_create", title=f"task {n}", agent="ann")
             tasks.append(answer["task_id"])
-            clock.advance(seconds=n // 2)  # several notes get equal times
+            clock.advance(seconds=n // 2)  # several notes get the same time
         everything, cursor = [], None
         while True:
             names, cursor = await listed(whole, cursor=cursor)

@@ -1,4 +1,4 @@
-"""The stdio transport in a separate process (behaviour 204)."""
+"""Stdio transport in a separate process (behaviour 204)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ BOUND = 60.0
 
 @asynccontextmanager
 async def running_server(*arguments: str, **options: object) -> AsyncIterator[trio.Process]:
-    """Run the server. After the block it must exit with code 0 within `BOUND` seconds."""
+    """Run the server. After the block, the server must exit with code 0 within `BOUND` seconds."""
     settings = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     async with trio.open_nursery() as nursery:
         process: trio.Process = await nursery.start(
@@ -98,7 +98,7 @@ async def read_lines(stream: trio.abc.ReceiveStream, count: int) -> list[dict[st
 @pytest.mark.parametrize(
     ("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]
 )
-async def test_official_client_works_although_tools_print(mode: str, version: str, tmp_path: Path) -> None:
+async def test_official_client_works_when_tools_print_output(mode: str, version: str, tmp_path: Path) -> None:
     """behaviour 204"""
     parameters = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], cwd=ROOT)
     with (tmp_path / "stderr").open("w+") as errors:
@@ -115,7 +115,7 @@ async def test_official_client_works_although_tools_print(mode: str, version: st
 
 
 @pytest.mark.slow
-async def test_requests_before_the_end_of_stdin_are_answered() -> None:
+async def test_requests_before_the_end_of_input_are_answered() -> None:
     async with running_server() as process:
         calls = [line(rpc("tools/call", n, name="echo", arguments={"text": str(n)})) for n in (1, 2, 3)]
         await process.stdin.send_all(hello() + b"".join(calls) + b"not json\n")
@@ -125,8 +125,8 @@ async def test_requests_before_the_end_of_stdin_are_answered() -> None:
 
 
 @pytest.mark.slow
-async def test_oversized_line_gets_an_error_and_the_next_is_served() -> None:
-    """The error carries the request id, whether the id precedes or follows the long value."""
+async def test_oversized_line_gets_an_error_and_next_line_is_served() -> None:
+    """The error contains the request id, whether the id precedes or follows the long value."""
     many = "[" + ",".join(["{}"] * 60_000) + "]"
     first = f'{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{many}}}\n'
     last = f'{{"method":"tools/call","params":{many},"jsonrpc":"2.0","id":"a-8"}}\n'
@@ -189,7 +189,7 @@ async def test_regular_files_work_as_stdin_and_stdout(tmp_path: Path) -> None:
     assert [answer["id"] for answer in answers] == [0, 4]
 
 
-def test_platform_writes_512_bytes_to_pipes_atomically() -> None:
+def test_platform_writes_512_bytes_to_a_pipe_atomically() -> None:
     read, write = os.pipe()
     try:
         assert os.fpathconf(write, "PC_PIPE_BUF") >= 512

@@ -25,7 +25,7 @@ LIST_CHANGED = "notifications/resources/list_changed"
 
 
 async def until_nobody_follows(whole: Whole) -> None:
-    """Wait until the server notices that its clients have left."""
+    """Wait until the server notices that its clients have disconnected."""
     changes = whole.lithos.server.get(Library).changes
     with trio.fail_after(TOLD_BOUND):
         while changes.count:
@@ -57,7 +57,7 @@ async def test_session_is_notified_of_its_subscriptions(
             await until_nobody_follows(whole)
 
 
-async def test_known_resources_can_be_subscribed_to_and_unknown_cannot(tmp_path: Path) -> None:
+async def test_only_known_resources_can_be_subscribed_to(tmp_path: Path) -> None:
     """behaviour 205"""
     async with whole_server(tmp_path) as whole, SseSession.open(whole) as session:
         await session.greet("2025-06-18")
@@ -79,7 +79,7 @@ async def test_known_resources_can_be_subscribed_to_and_unknown_cannot(tmp_path:
             assert (await session.ask("resources/unsubscribe", uri=unknown))["result"] == {}
 
 
-#: Version 2026-07-28 replaces these methods, so the SDK marks them as deprecated.
+#: Version 2026-07-28 replaces these methods, and the SDK therefore marks them as deprecated.
 @pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 async def test_official_client_subscribes_reads_and_gets_prompts(tmp_path: Path) -> None:
     """behaviours 205, 206"""
@@ -107,10 +107,10 @@ async def test_official_client_subscribes_reads_and_gets_prompts(tmp_path: Path)
             assert len(prompt.messages) == 1
 
 
-async def test_sessionless_capabilities_match_the_protocol_version(
+async def test_capabilities_without_a_session_match_the_protocol_version(
     tmp_path: Path,
 ) -> None:
-    """behaviour 204: older versions of `/mcp` promise no notifications, and the newest version does."""
+    """behaviour 204: `/mcp` offers notifications only in the newest version."""
     me = {"capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     async with whole_server(tmp_path) as whole:
         for version in HANDSHAKE:
@@ -132,7 +132,7 @@ def modern_client(whole: Whole, transport: str) -> Client:
 
 
 @pytest.mark.parametrize("transport", ["mcp", "sse"])
-async def test_modern_client_receives_change_notifications(tmp_path: Path, transport: str) -> None:
+async def test_newest_version_client_receives_change_notifications(tmp_path: Path, transport: str) -> None:
     """behaviours 204, 205"""
     async with whole_server(tmp_path) as whole:
         note = await whole.lithos.create("A note")
@@ -158,10 +158,10 @@ async def test_modern_client_receives_change_notifications(tmp_path: Path, trans
             await until_nobody_follows(whole) if transport == "mcp" else None
 
 
-#: The SDK's client does not close its generators when a stream ends.
+#: The SDK client does not close its generators when a stream ends.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("transport", ["mcp", "sse"])
-async def test_stop_says_goodbye_to_subscribers(tmp_path: Path, transport: str) -> None:
+async def test_stop_sends_a_final_message_to_subscribers(tmp_path: Path, transport: str) -> None:
     async with (
         whole_server(tmp_path) as whole,
         modern_client(whole, transport) as client,
@@ -169,10 +169,10 @@ async def test_stop_says_goodbye_to_subscribers(tmp_path: Path, transport: str) 
     ):
         whole.shutdown.set()
         with trio.fail_after(TOLD_BOUND):
-            assert [event async for event in events] == []  # an abrupt end of the stream would raise here
+            assert [event async for event in events] == []  # an abrupt end would raise an error here
 
 
-async def test_number_of_listeners_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_number_of_listeners_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "MOST_LISTENERS", 1)
     async with whole_server(tmp_path) as whole:
         wanted: Any = {"notifications": {"resourceSubscriptions": ["lithos://tags"]}}
@@ -188,8 +188,8 @@ async def test_number_of_listeners_is_bounded(tmp_path: Path, monkeypatch: pytes
         assert (await whole.error(MODERN, "subscriptions/listen", **wanted))["code"] == -32602
 
 
-async def test_many_changes_become_one_notification_and_delay_no_writer(tmp_path: Path) -> None:
-    """behaviour 205: the client reads nothing while the writes continue."""
+async def test_many_changes_become_one_notification_without_delaying_writers(tmp_path: Path) -> None:
+    """behaviour 205: the client reads nothing while writes continue."""
     async with whole_server(tmp_path) as whole, SseSession.open(whole) as session:
         await session.greet("2025-11-25")
         await session.ask("resources/subscribe", uri="lithos://tags")

@@ -21,7 +21,7 @@ from tests.servers import Lithos, serving
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in all_tools()}
 FILTERS = {name: tool.reader.agent_filter for name, tool in TOOLS.items() if tool.reader.agent_filter}
-#: Parameters that look like agent names, and their meaning. Every such parameter must be listed here.
+#: Parameters that look like agent names, with their meaning. Every such parameter must be in this table.
 NAMED: dict[tuple[str, str], str] = {
     ("lithos_agent_info", "id"): "whom to look at",
     ("lithos_agent_register", "id"): "caller",
@@ -44,7 +44,7 @@ def expected_right(tool: Tool) -> Rights:
 
 
 @pytest.mark.parametrize("rights", RIGHTS)
-def test_every_tool_needs_its_right_or_a_higher_one(rights: Rights) -> None:
+def test_every_tool_needs_its_right_or_a_higher_right(rights: Rights) -> None:
     """behaviour 246"""
     assert len(TOOLS) > 40
     refused = 0
@@ -61,7 +61,7 @@ def test_every_tool_needs_its_right_or_a_higher_one(rights: Rights) -> None:
 
 
 @pytest.mark.parametrize("arguments", [{}, {"action": "preview"}, {"action": None}, {"action": " "}])
-def test_preview_of_impact_needs_only_the_right_to_read(arguments: dict[str, Any]) -> None:
+def test_impact_preview_needs_only_the_right_to_read(arguments: dict[str, Any]) -> None:
     """behaviour 246"""
     assert [name for name, tool in TOOLS.items() if tool.preview] == ["lithos_impact"]
     assert right_of(TOOLS["lithos_impact"], arguments) == "read"
@@ -70,7 +70,7 @@ def test_preview_of_impact_needs_only_the_right_to_read(arguments: dict[str, Any
 
 
 @pytest.mark.parametrize("rights", RIGHTS)
-def test_listing_shows_only_callable_tools(rights: Rights) -> None:
+def test_tool_listing_shows_only_callable_tools(rights: Rights) -> None:
     """behaviour 246"""
     shown = {
         name
@@ -104,7 +104,7 @@ def test_every_agent_parameter_has_a_declared_meaning() -> None:
     assert NAMED.keys() <= {(t.name, each.name) for t in TOOLS.values() for each in attrs.fields(t.arguments)}
 
 
-def test_bound_identity_is_filled_in_and_never_replaced() -> None:
+def test_bound_identity_is_filled_in_and_cannot_be_replaced() -> None:
     """behaviour 247"""
     checked = 0
     for tool in TOOLS.values():
@@ -122,7 +122,7 @@ def test_bound_identity_is_filled_in_and_never_replaced() -> None:
     assert checked > 40
 
 
-def test_filters_show_the_work_of_other_agents() -> None:
+def test_agent_filters_show_the_work_of_other_agents() -> None:
     for name, parameter in FILTERS.items():
         shown = admit(BOUND["read"], TOOLS[name], {parameter: "ada"})
         assert shown == {parameter: "ada", "agent": "bot"}
@@ -156,7 +156,7 @@ def test_unbound_caller_may_give_any_name(principal: Principal) -> None:
     "principal", [OWNER, ANYONE, Principal("ci", "admin"), Principal("old", "admin", "undo")]
 )
 def test_callers_cannot_use_a_reserved_name(principal: Principal) -> None:
-    """Covers every tool and parameter. Arguments that only Lithos may set are refused as well."""
+    """Covers every tool and parameter, including arguments that only Lithos may set."""
     checked = 0
     for tool in TOOLS.values():
         for name in identities_of(tool):
@@ -176,7 +176,7 @@ def test_callers_cannot_use_a_reserved_name(principal: Principal) -> None:
         assert admit(principal, TOOLS[name], {parameter: "undo"}) == {parameter: "undo"}
 
 
-async def test_notes_tasks_findings_and_accesses_carry_the_true_name(tmp_path: Path) -> None:
+async def test_tasks_notes_findings_and_accesses_store_the_true_agent_name(tmp_path: Path) -> None:
     """behaviour 247"""
     async with serving(tmp_path, server={"legacy_tools": True}) as lithos:
         acting = lithos.server.tools.acting_as(Principal("ci", "write", "bot"))
@@ -215,7 +215,7 @@ async def test_notes_tasks_findings_and_accesses_carry_the_true_name(tmp_path: P
             assert (answer["status"], answer["code"]) == ("error", "forbidden")
 
 
-async def test_reader_changes_nothing_and_refusals_are_counted(lithos: Lithos) -> None:
+async def test_caller_with_read_right_changes_nothing_and_refusals_are_counted(lithos: Lithos) -> None:
     """behaviour 246"""
     acting = lithos.server.tools.acting_as(Principal("ci", "read"))
     answer = await acting.call("lithos_write", {"title": "T", "content": "c", "agent": "ada"})

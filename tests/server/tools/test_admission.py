@@ -1,4 +1,4 @@
-"""Admission control on a mock clock: which calls may run at the same time."""
+"""Admission control on a mock clock. It decides which calls may run at the same time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from lithos.search.service.search import Search
 from lithos.server.tools.admission import LENT, SERVED, Admission
 from tests.servers import serving
 
-#: Duration of one test search in seconds, shorter than the time a slot is lent for.
+#: Duration of one test search in seconds. It is shorter than the time for which a slot is lent.
 SEARCH = 0.004
-#: Seconds during which one change follows another.
+#: Seconds during which changes follow one another without a break.
 LASTING = 3.0
 
 
@@ -42,7 +42,7 @@ async def in_order(nursery: trio.Nursery, *calls: Callable[[], Awaitable[None]])
 
 
 @pytest.mark.autojump
-async def test_all_reads_begin_at_once_without_a_change() -> None:
+async def test_all_reads_begin_at_once_when_no_change_runs() -> None:
     admission, begun = Admission(), list[tuple[int, float]]()
     now = trio.current_time()
     async with trio.open_nursery() as nursery:
@@ -81,8 +81,8 @@ async def test_all_reads_begin_when_the_last_change_ends() -> None:
 
 @pytest.mark.autojump
 @pytest.mark.parametrize("seconds", [0.001, 0.008, 0.05, 1.0])
-async def test_uninterrupted_changes_do_not_starve_reads(seconds: float) -> None:
-    """Reads get the throughput of one reader at a time, evenly shared, whatever the duration of a change."""
+async def test_continuous_changes_do_not_starve_reads(seconds: float) -> None:
+    """Reads share the throughput of one reader evenly, however long each change takes."""
     admission, begun, until = Admission(), list[tuple[int, float]](), trio.current_time() + LASTING
 
     async def keep_changing() -> None:
@@ -104,7 +104,7 @@ async def test_uninterrupted_changes_do_not_starve_reads(seconds: float) -> None
 
 
 @pytest.mark.autojump
-async def test_waiting_read_delays_the_others_only_briefly() -> None:
+async def test_slow_read_delays_other_waiting_reads_only_briefly() -> None:
     admission, begun = Admission(), list[tuple[int, float]]()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(change, admission, SERVED)
@@ -139,7 +139,7 @@ async def test_nested_call_does_not_deadlock() -> None:
 
 
 @pytest.mark.autojump
-async def test_cancelled_read_frees_its_slot_and_its_place() -> None:
+async def test_cancelled_read_frees_its_slot_and_queue_position() -> None:
     admission, begun = Admission(), list[tuple[int, float]]()
     running, waiting = trio.CancelScope(), trio.CancelScope()
 
@@ -167,7 +167,7 @@ async def test_cancelled_read_frees_its_slot_and_its_place() -> None:
 
 @pytest.mark.autojump
 @pytest.mark.parametrize("is_cancelled_first", [True, False])
-async def test_read_cancelled_at_its_admission_frees_its_slot(
+async def test_read_cancelled_on_admission_frees_its_slot(
     is_cancelled_first: bool,
 ) -> None:
     admission, begun = Admission(), list[tuple[int, float]]()
@@ -200,7 +200,7 @@ class _Steps(trio.abc.Instrument):
 
 @pytest.mark.autojump
 async def test_waiting_cost_grows_linearly_with_the_number_of_reads() -> None:
-    """Only the first waiting task may wake up before its turn."""
+    """Only the first task in the queue may wake up before its turn."""
     costs: list[float] = []
     for number in (100, 400):
         admission, begun, steps = Admission(), list[tuple[int, float]](), _Steps()
@@ -219,7 +219,9 @@ async def test_waiting_cost_grows_linearly_with_the_number_of_reads() -> None:
     assert costs[1] <= 1.2 * costs[0]
 
 
-async def test_only_heavy_reads_wait_for_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_expensive_reads_wait_for_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     held, searching, begun = trio.Event(), Search.search, list[str]()
 
     async def search(self: Search, request: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Behaviours 256 and 257 on complete servers: answers within their limit, and useful snippets."""
+"""Behaviours 256 and 257 on complete servers: answers within the size limit, and useful snippets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def size(answer: Any) -> int:
 
 
 def make_vault(data: Path, notes: int = 6_000) -> None:
-    """Create a note of 400,000 characters, a note with 6,000 links, and one note per link.
+    """Create a note of 400,000 characters, a note with 6,000 links, and one note for each link.
 
     Of the linked notes, 300 link to the second note by its path.
     """
@@ -39,7 +39,10 @@ def make_vault(data: Path, notes: int = 6_000) -> None:
 
 
 async def biggest(lithos: Lithos) -> dict[str, int]:
-    """Call every tool without limits. Return the size of its largest answer in JSON characters."""
+    """Call every tool without limits.
+
+    Return the size of the largest answer of each tool in JSON characters.
+    """
     call, seen = lithos.server.tools.call, dict[str, int]()
 
     async def ask(name: str, /, **arguments: Any) -> Any:
@@ -165,7 +168,7 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
 
 
 @pytest.mark.slow
-async def test_every_tool_keeps_to_the_answer_limit(tmp_path: Path) -> None:
+async def test_every_tool_answer_stays_within_the_size_limit(tmp_path: Path) -> None:
     """behaviour 256"""
     make_vault(tmp_path)
     server = {"tools": "full", "legacy_tools": True}
@@ -176,7 +179,7 @@ async def test_every_tool_keeps_to_the_answer_limit(tmp_path: Path) -> None:
     assert max(seen.values()) <= LIMIT
 
 
-async def test_long_note_is_read_in_parts_by_next_offset(tmp_path: Path) -> None:
+async def test_long_note_can_be_read_in_parts(tmp_path: Path) -> None:
     """behaviour 256"""
     make_vault(tmp_path, notes=0)
     async with serving(tmp_path) as lithos:
@@ -209,7 +212,7 @@ async def test_long_note_is_read_in_parts_by_next_offset(tmp_path: Path) -> None
         refusal(await lithos.call("lithos_read", id=first["id"], offset=-1), "invalid_input")
 
 
-async def test_status_clients_get_uncut_answers(tmp_path: Path) -> None:
+async def test_clients_with_status_outcomes_get_uncut_answers(tmp_path: Path) -> None:
     """docs/spec/vault.md §4: these clients set `write_outcomes: status`."""
     make_vault(tmp_path, notes=0)
     async with serving(tmp_path, server={"write_outcomes": "status"}) as lithos:
@@ -220,7 +223,7 @@ async def test_status_clients_get_uncut_answers(tmp_path: Path) -> None:
         assert size(await lithos.call("lithos_read", title="Linking")) <= 5_000
 
 
-async def test_unique_title_is_accepted_for_reading(tmp_path: Path) -> None:
+async def test_unique_title_is_accepted_in_place_of_an_id(tmp_path: Path) -> None:
     """docs/spec/vault.md §4"""
     put_note(tmp_path, "a/log.md", "---\ntitle: Log\n---\none\n")
     put_note(tmp_path, "b/log.md", "---\ntitle: log\n---\ntwo\n")
@@ -232,8 +235,8 @@ async def test_unique_title_is_accepted_for_reading(tmp_path: Path) -> None:
         assert "lithos_search" in refusal(await lithos.call("lithos_read", title="None"), "doc_not_found")
 
 
-async def test_next_rows_are_read_with_offset(tmp_path: Path) -> None:
-    """docs/spec/vault.md §4: every tool that lists rows takes `offset`"""
+async def test_next_rows_can_be_read_with_offset(tmp_path: Path) -> None:
+    """docs/spec/vault.md §4: every tool that lists rows accepts `offset`."""
     async with serving(tmp_path, server={"tools": "full"}, clock=Clock()) as lithos:
         for number in range(7):
             await lithos.create(f"Zebra {number}", f"zebra {'stripes ' * number}")
@@ -257,7 +260,7 @@ async def test_next_rows_are_read_with_offset(tmp_path: Path) -> None:
         assert "1,000" in message
 
 
-async def test_rows_are_sorted_by_score_and_carry_match(lithos: Lithos) -> None:
+async def test_rows_are_sorted_by_score_and_contain_the_key_match(lithos: Lithos) -> None:
     """behaviour 257"""
     for number in range(12):
         await lithos.create(f"N{number}", f"zebra stripes {'filler ' * number} herd [[N{(number + 1) % 12}]]")

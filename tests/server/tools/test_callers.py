@@ -1,4 +1,7 @@
-"""The caller: `agent` and `agent_id` name it in every tool and filter nothing (docs/spec/tools.md §1.4)."""
+"""The caller:
+
+`agent` and `agent_id` name the caller in every tool and never filter (docs/spec/tools.md §1.4).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from lithos.notes.writing.actor_writer import Writer
 from lithos.server.tools.arguments import CALLERS, ArgumentFault
 from tests.servers import Lithos, refusal, serving
 
-#: For each tool: its agent filter, other arguments, the key of its rows, and the key of the agent in a row.
+#: For each tool: its agent filter, other arguments, the key of its rows, and the agent key of a row.
 FILTERS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "lithos_task_list": ("created_by", {}, "tasks", "created_by"),
     "lithos_history": ("changed_by", {"since": "2020-01-01T00:00:00Z"}, "versions", "agent"),
@@ -37,7 +40,7 @@ async def make_work(lithos: Lithos) -> None:
 
 
 async def shown(lithos: Lithos, tool: str, principal: Principal | None = None, **given: Any) -> set[str]:
-    """Return the agents whose work a tool shows."""
+    """Return the agents whose work the tool shows."""
     _, more, rows, key = FILTERS[tool]
     box = lithos.server.tools
     arguments = {**more, **given}
@@ -49,7 +52,7 @@ async def shown(lithos: Lithos, tool: str, principal: Principal | None = None, *
 
 
 @pytest.mark.needs("proposals")
-async def test_agent_does_not_filter(tmp_path: Path) -> None:
+async def test_agent_parameter_does_not_filter(tmp_path: Path) -> None:
     """behaviour 305"""
     async with serving(tmp_path) as lithos:
         await make_work(lithos)
@@ -78,7 +81,7 @@ async def test_bound_token_may_filter_by_any_agent(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("proposals")
-async def test_agent_is_a_filter_for_upstream_clients_only(tmp_path: Path) -> None:
+async def test_agent_parameter_filters_only_for_upstream_clients(tmp_path: Path) -> None:
     """docs/spec/tools.md §1.4: these clients set `server.write_outcomes: status`."""
     async with serving(tmp_path, server=UPSTREAM) as lithos:
         await make_work(lithos)
@@ -90,16 +93,16 @@ async def test_agent_is_a_filter_for_upstream_clients_only(tmp_path: Path) -> No
             assert await shown(lithos, tool, **{parameter: "bob", "agent": "ann"}) == {"bob"}
 
 
-async def test_history_with_only_the_caller_names_its_filter(tmp_path: Path) -> None:
+async def test_error_names_the_history_filter_when_only_agent_is_given(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         told = refusal(await lithos.call("lithos_history", agent="ann"), "invalid_input")
         assert "changed_by" in told
 
 
-def test_every_tool_takes_the_caller_as_agent_or_agent_id() -> None:
+def test_every_tool_accepts_the_caller_as_agent_or_agent_id() -> None:
     """docs/spec/tools.md §1.4: applies even if the tool's own parameter has another name.
 
-    The tool listing does not contain the additional name.
+    The additional name is not in the tool listing.
     """
     tools = all_tools()
     assert len(tools) > 40

@@ -1,4 +1,4 @@
-"""Commands that tools build from their arguments: field names and types must match."""
+"""Commands that tools build from their arguments. Field names and types must match."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.house import modules
 
 
 def handovers() -> list[tuple[type, type, frozenset[str], str]]:
-    """Return tool, command, separately given values and tool source for each `as_command` call."""
+    """Return tool, command, separately passed values, and tool source for each `as_command` call."""
     found = []
     for module_name, text in modules().items():
         if "as_command(" not in text:
@@ -39,14 +39,14 @@ def handovers() -> list[tuple[type, type, frozenset[str], str]]:
                 owner = owners.get(id(method))
                 names = owner.name if owner is not None else written[given]
                 checked = frozenset(str(keyword.arg) for keyword in call.keywords)
-                # A method's class may use arguments that the method does not forward.
+                # The class of a method may use arguments that the method does not forward.
                 source = ast.unparse(owner) if owner is not None else "*"
                 found += [(getattr(module, name), kind, checked, source) for name in names.split(" | ")]
     return found
 
 
 def test_forwarded_arguments_match_their_commands() -> None:
-    """Names and types must match. Fields unknown to every command must be used by the tool itself."""
+    """Names and types must match. If no command has a field, the tool itself must use it."""
     made = handovers()
     assert len(made) >= 20
     taken = {(arguments, name) for arguments, kind, *_ in made for name in attrs.fields_dict(kind)}
@@ -55,7 +55,7 @@ def test_forwarded_arguments_match_their_commands() -> None:
         assert checked <= wanted.keys()
         for field in attrs.fields(arguments):
             if field.name == "explain":
-                pass  # `explain` only chooses keys of the compact answer
+                pass  # `explain` only selects keys of the compact answer
             elif field.name not in wanted:
                 assert f"self.{field.name}" in source or (arguments, field.name) in taken or source == "*", (
                     field
@@ -71,7 +71,7 @@ def test_forwarded_arguments_match_their_commands() -> None:
 def _fits(given: object, wanted: object) -> bool:
     """Return whether the types match.
 
-    An object argument is a mapping with Any values, which mypy accepts for every mapping.
+    An object argument is a mapping with Any values. mypy accepts it for every mapping.
     """
     of_any = str(wanted).replace("Mapping[str, str]", "Mapping[str, typing.Any]")
     return given == wanted or str(given).replace("dict[", "collections.abc.Mapping[") == of_any

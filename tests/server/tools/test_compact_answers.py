@@ -1,4 +1,4 @@
-"""Answers of every tool: compact, in full, and as Lithos's own commands get them."""
+"""Answers of every tool in three forms: compact, full, and for Lithos's own commands."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lithos.server.http.ports import compact_json
 from lithos.server.tools.compacting import STORED
 from tests.servers import MISSING_ID, Lithos, serving
 
-#: Values that people or agents may store and that every answer must keep.
+#: Values that people or agents may store. Every answer must contain them unchanged.
 STORED_VALUES = {"f": False, "e": "", "n": {"x": None, "y": []}, "l": [], "score": 0.123456789}
 FULL = [{"answers": "full"}, {"tools": "full"}, {"write_outcomes": "status"}]
-#: For each tool: keys that are sent even when they are empty (docs/spec/tools.md §1.7).
+#: For each tool: keys that are sent even if they are empty (docs/spec/tools.md §1.7).
 ALWAYS = {
     "lithos_read": {"id", "title", "content", "metadata", "links", "truncated"},
     "lithos_search": {"results", "snippet", "is_stale"},
@@ -45,13 +45,13 @@ ALWAYS = {
 
 @asynccontextmanager
 async def server_of(tmp_path: Path, **server: Any) -> AsyncIterator[Lithos]:
-    """Run a server with compact answers, unless `server` has other settings."""
+    """Run a server with compact answers, unless `server` contains other settings."""
     async with serving(tmp_path, server={"answers": "compact", **server}) as lithos:
         yield lithos
 
 
 async def ask_every_tool(lithos: Lithos, *, is_own: bool = False) -> list[tuple[str, Any]]:
-    """Call every tool, some of them with almost empty answers. Return pairs of tool name and answer."""
+    """Call every tool. Some of the answers are almost empty. Return pairs of tool name and answer."""
     answers: list[tuple[str, Any]] = []
 
     async def call(tool: str, **arguments: Any) -> Any:
@@ -137,7 +137,7 @@ async def ask_every_tool(lithos: Lithos, *, is_own: bool = False) -> list[tuple[
 
 
 def idle(value: Any, always: set[str], at: str = "") -> Iterator[str]:
-    """Yield the paths of values in an answer that carry no information."""
+    """Yield the paths of values without information in an answer."""
     if isinstance(value, list):
         for number, each in enumerate(value):
             yield from idle(each, always, f"{at}[{number}]")
@@ -152,14 +152,14 @@ def idle(value: Any, always: set[str], at: str = "") -> Iterator[str]:
 
 
 def shape(value: Any) -> Any:
-    """Return the keys of a value on every level, in their order."""
+    """Return the keys of a value on every level, in order."""
     if isinstance(value, dict):
         return {key: shape(item) if key not in STORED else "stored" for key, item in value.items()}
     return [shape(each) for each in value] if isinstance(value, list | tuple) else type(value).__name__
 
 
 @pytest.mark.needs("proposals")
-async def test_answers_contain_no_empty_values(tmp_path: Path) -> None:
+async def test_compact_answers_contain_no_empty_values(tmp_path: Path) -> None:
     """Behaviour 301."""
     async with server_of(tmp_path) as lithos:
         answers = await ask_every_tool(lithos)
@@ -177,8 +177,8 @@ async def test_answers_contain_no_empty_values(tmp_path: Path) -> None:
 
 @pytest.mark.needs("proposals")
 @pytest.mark.parametrize("server", FULL, ids=str)
-async def test_full_answers_keep_their_former_shapes(tmp_path: Path, server: dict[str, str]) -> None:
-    """Behaviour 307: every setting for full answers sends all keys, as own commands get them."""
+async def test_full_answers_contain_all_keys_as_before(tmp_path: Path, server: dict[str, str]) -> None:
+    """Behaviour 307: every setting for full answers sends all keys, like answers to Lithos's own commands."""
     async with server_of(tmp_path / "full", **server) as lithos:
         full = await ask_every_tool(lithos)
     async with server_of(tmp_path / "own", **{**server, "answers": "full"}) as lithos:
@@ -199,7 +199,7 @@ async def test_full_answers_keep_their_former_shapes(tmp_path: Path, server: dic
 
 
 @pytest.mark.needs("proposals")
-async def test_own_commands_get_full_answers(tmp_path: Path) -> None:
+async def test_own_commands_of_lithos_get_full_answers(tmp_path: Path) -> None:
     async with server_of(tmp_path / "compact") as lithos:
         own = [each for each in await ask_every_tool(lithos, is_own=True) if each[0] != "lithos_context"]
     async with server_of(tmp_path / "full", answers="full") as lithos:
@@ -222,7 +222,7 @@ async def test_stored_values_are_sent_unchanged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", ["lithos_search", "lithos_retrieve"])
-async def test_rows_explain_themselves_only_on_request(tmp_path: Path, tool: str) -> None:
+async def test_rows_contain_explanations_only_on_request(tmp_path: Path, tool: str) -> None:
     """Behaviour 302."""
     async with server_of(tmp_path) as lithos:
         await lithos.create("Wind", "Wind turns a mill.")
@@ -237,7 +237,7 @@ async def test_rows_explain_themselves_only_on_request(tmp_path: Path, tool: str
             assert {"reasons", "scouts", "salience"} <= set(told["results"][0])
 
 
-async def test_times_of_findings_and_versions_are_valid_arguments(tmp_path: Path) -> None:
+async def test_times_in_findings_and_versions_are_valid_arguments(tmp_path: Path) -> None:
     async with server_of(tmp_path) as lithos:
         note = await lithos.create("Wind", "Wind turns a mill.")
         at = (await lithos.call("lithos_history", id=note))["versions"][0]["at"]
@@ -261,7 +261,7 @@ def size(answer: Any) -> int:
     return len(compact_json(answer))
 
 
-async def test_read_and_write_answers_keep_to_their_size_limits(tmp_path: Path) -> None:
+async def test_read_and_write_answers_stay_within_their_size_limits(tmp_path: Path) -> None:
     async with server_of(tmp_path) as lithos:
         text = MILL[:500].rstrip()
         for number in range(4):
@@ -275,7 +275,7 @@ async def test_read_and_write_answers_keep_to_their_size_limits(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "semantic", "fulltext"])
-async def test_ten_search_rows_keep_to_their_size_limit(tmp_path: Path, mode: str) -> None:
+async def test_ten_search_rows_stay_within_their_size_limit(tmp_path: Path, mode: str) -> None:
     async with server_of(tmp_path) as lithos:
         for number in range(12):
             await lithos.create(f"How the mill number {number} grinds", MILL * 3, path="notes/mills")

@@ -1,4 +1,4 @@
-"""Tool discovery: the registered tools are those of the capabilities' modules."""
+"""Tool discovery: the registered tools come from the modules of the capabilities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.house import modules
 
 
 def test_every_declared_tool_is_registered() -> None:
-    """A module that no capability names would leave its tools unregistered."""
+    """Tools of a module that no capability names would not be registered."""
     for module in _with_tools():
         import_module(module)
     registered = {tool.name for tool in (*all_tools(), *own_tools())}
@@ -29,7 +29,7 @@ def _with_tools() -> set[str]:
 
 @pytest.mark.needs("proposals")
 def test_omitted_capability_removes_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tools are removed even if their module is already imported."""
+    """The tools are removed even if their module has already been imported."""
     before = all_tools()
     kept = tuple(each for each in CAPABILITIES if each.name != "proposals")
     monkeypatch.setattr(capabilities, "CAPABILITIES", kept)

@@ -1,4 +1,4 @@
-"""Limiting answers to `server.max_answer_chars` (docs/spec/vault.md §4)."""
+"""Size limit of answers, `server.max_answer_chars` (docs/spec/vault.md §4)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def size(answer: Any) -> int:
 
 
 def pages(answer: dict[str, Any], paged: CuttableAnswer, limit: int) -> list[dict[str, Any]]:
-    """Request all parts of an answer in turn and return them."""
+    """Request all parts of an answer one after another, and return them."""
     found = [fit(answer, paged, limit, 0, is_skipped=False)]
     while "next_offset" in found[-1]:
         found.append(fit(answer, paged, limit, found[-1]["next_offset"], is_skipped=False))
@@ -43,10 +43,10 @@ def test_small_answer_is_unchanged() -> None:
     assert "total" not in answer
 
 
-def test_small_answer_is_measured_once_per_ten_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measuring must be cheap, because every answer is measured.
+def test_small_answer_is_measured_only_once_per_ten_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every answer is measured, so measuring must be cheap.
 
-    Encoding each member and row separately took a fifth of the steps of a read.
+    Measuring each member and row separately took a fifth of the steps of a read.
     """
     measured: list[Any] = []
 
@@ -65,7 +65,7 @@ def test_small_answer_is_measured_once_per_ten_rows(monkeypatch: pytest.MonkeyPa
     assert len(measured) == 2  # rows beyond the limit are not measured
 
 
-def test_pages_have_every_row_once_and_the_total() -> None:
+def test_pages_contain_every_row_once_and_the_total() -> None:
     """behaviour 256"""
     answer = {"rows": [{"number": number, "text": "x" * (number % 400)} for number in range(500)]}
     found = pages(answer, ROWS, 4_000)
@@ -76,13 +76,13 @@ def test_pages_have_every_row_once_and_the_total() -> None:
     assert len(found) < 500 * 260 / 3_000
 
 
-def test_rows_are_skipped_but_not_cut_without_a_limit() -> None:
+def test_offset_skips_rows_but_nothing_is_cut_without_limit() -> None:
     answer = {"rows": list(range(10_000)), "text": "x" * 100_000}
     whole = fit(answer, ROWS, 0, 9_990, is_skipped=False)
     assert whole == {"rows": list(range(9_990, 10_000)), "text": "x" * 100_000, "total": 10_000}
 
 
-def test_object_is_paged_by_its_members() -> None:
+def test_large_object_is_paged_by_its_members() -> None:
     answer = {"tags": {f"tag {number}": number for number in range(1_000)}}
     found = pages(answer, PAGED["lithos_tags"], 4_000)
     assert {key: value for page in found for key, value in page["tags"].items()} == answer["tags"]
@@ -120,7 +120,7 @@ def test_content_is_cut_at_a_paragraph_and_continues_there() -> None:
     assert "".join([*parts, page["content"]]) == text
 
 
-def test_oversized_row_is_shortened_and_named() -> None:
+def test_oversized_row_is_shortened_and_reported() -> None:
     row = {"id": "t", "metadata": {"log": "y" * 50_000, "small": 1}, "description": "short"}
     page = fit({"rows": [row, row]}, ROWS, 4_000, 0, is_skipped=False)
     assert size(page) <= 4_000
@@ -130,7 +130,7 @@ def test_oversized_row_is_shortened_and_named() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=20), VALUES, max_size=8), st.sampled_from([UNPAGED, ROWS]))
-def test_every_answer_keeps_to_the_limit(answer: dict[str, Any], paged: CuttableAnswer) -> None:
+def test_every_answer_stays_within_the_limit(answer: dict[str, Any], paged: CuttableAnswer) -> None:
     """behaviour 256"""
     if not isinstance(answer.get("rows"), list | None):
         del answer["rows"]
@@ -138,7 +138,7 @@ def test_every_answer_keeps_to_the_limit(answer: dict[str, Any], paged: Cuttable
 
 
 @given(st.text(min_size=100, max_size=9_000))
-def test_any_content_can_be_read_to_its_end(text: str) -> None:
+def test_content_can_be_read_to_its_end(text: str) -> None:
     begin, calls = 0, 0
     while True:
         page = fit({"content": text[begin:]}, PAGED["lithos_read"], 4_000, begin, is_skipped=True)

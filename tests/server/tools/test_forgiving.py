@@ -1,4 +1,4 @@
-"""Inexact arguments that models send (docs/spec/tools.md §1.2)."""
+"""Inexact arguments that models send and Lithos accepts (docs/spec/tools.md §1.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lithos.server.tools.declaring import OWN, Tool
 from tests.memory.tools.task_calls import create
 from tests.servers import Lithos, refusal, serving
 
-#: For each tool: parameters for which blank text has a meaning.
+#: For each tool: parameters for which a blank text has a meaning.
 SPEAKING = {
     "lithos_write": {"id", "source_task", "source_url", "expires_at", "confidence"},
     "lithos_task_update": {"description"},
@@ -24,7 +24,7 @@ CREATING = (
     "lithos_write", "lithos_retrieve", "lithos_context", "lithos_task_", "lithos_edge_upsert",
     "lithos_finding_post",
 )  # fmt: skip
-#: Tools that a task accepts only once.
+#: Tools that can be called only once for a task.
 ENDING = ("lithos_task_complete", "lithos_task_cancel")
 
 
@@ -80,8 +80,8 @@ def required_of(tool: Tool, known: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-async def test_every_optional_parameter_may_be_blank_null_or_zero(tmp_path: Path) -> None:
-    """docs/spec/tools.md §1.2: blank and null are absent; zero is a number, or refused by name"""
+async def test_optional_parameter_may_be_blank_null_or_zero(tmp_path: Path) -> None:
+    """docs/spec/tools.md §1.2: blank and null count as absent. Zero is a number or is refused by name."""
     async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
         known = await known_arguments(lithos)
         calls = 0
@@ -108,7 +108,7 @@ async def test_every_optional_parameter_may_be_blank_null_or_zero(tmp_path: Path
                     if isinstance(value, str) and each.name in SPEAKING.get(tool.name, ()):
                         continue
                     if tool.name == "lithos_task_release":
-                        # Claim again, because the previous call released the claim.
+                        # Claim the task again, because the previous call released the claim.
                         await lithos.call("lithos_task_claim", **given)
                     answer = await lithos.call(tool.name, **more | {each.name: value})
                     calls += 1
@@ -131,13 +131,13 @@ def _is_number(tool: Tool, name: str) -> bool:
 
 
 def _kind(answer: Any) -> Any:
-    """Return the kind of an answer, which a blank argument must not change."""
+    """Return the kind of an answer. A blank argument must not change it."""
     if not isinstance(answer, dict):
         return answer
     return {key: len(value) if isinstance(value, list | dict) else None for key, value in answer.items()}
 
 
-async def test_blank_filter_matches_like_no_filter(tmp_path: Path) -> None:
+async def test_blank_filter_has_the_same_effect_as_no_filter(tmp_path: Path) -> None:
     """docs/spec/tools.md §1.2"""
     async with serving(tmp_path, server={"tools": "full"}) as lithos:
         known = await known_arguments(lithos)
@@ -154,7 +154,7 @@ async def test_blank_filter_matches_like_no_filter(tmp_path: Path) -> None:
         assert [row["id"] for row in answer["results"]] == [known["id"]]
 
 
-async def test_blank_id_creates_no_copy(lithos: Lithos) -> None:
+async def test_blank_id_does_not_create_a_copy(lithos: Lithos) -> None:
     """docs/spec/tools.md §1.2"""
     for blank in ("", " "):
         answer = await lithos.call("lithos_write", title="T", content="c", agent="a", id=blank)
@@ -162,7 +162,7 @@ async def test_blank_id_creates_no_copy(lithos: Lithos) -> None:
     assert lithos.files() == []
 
 
-async def test_json_text_is_read_as_the_value_it_contains(lithos: Lithos) -> None:
+async def test_json_text_is_accepted_as_the_value_it_contains(lithos: Lithos) -> None:
     """docs/spec/tools.md §1.2"""
     note = await lithos.create(tags='["a", "b"]', metadata=' {"k": [1]}')
     read = (await lithos.read(note))["metadata"]
@@ -182,7 +182,7 @@ async def test_json_text_is_read_as_the_value_it_contains(lithos: Lithos) -> Non
 
 
 async def test_every_tool_accepts_the_caller_as_agent(tmp_path: Path) -> None:
-    """docs/spec/vault.md §4"""
+    """docs/spec/vault.md §4: the argument has the name `agent`."""
     async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
         known = await known_arguments(lithos)
         for tool in all_tools(lithos):
@@ -191,11 +191,11 @@ async def test_every_tool_accepts_the_caller_as_agent(tmp_path: Path) -> None:
                 del given["resolver"]
             if tool.name == "lithos_agent_register":
                 del given["id"]
-            await lithos.call(tool.name, **given)  # fails with ArgumentFault if the argument is unknown
+            await lithos.call(tool.name, **given)  # an unknown argument would raise ArgumentFault
         assert await lithos.call("lithos_agent_info", id="caller")
 
 
-async def test_agent_for_agent_id_is_audited_and_registers_no_agent(lithos: Lithos) -> None:
+async def test_agent_in_place_of_agent_id_is_audited_without_registration(lithos: Lithos) -> None:
     """docs/spec/vault.md §4"""
     note = await lithos.create("Zebra", "zebra")
     await lithos.read(note, agent="reader")
@@ -209,7 +209,7 @@ async def test_agent_for_agent_id_is_audited_and_registers_no_agent(lithos: Lith
         await lithos.call("lithos_list", agent=7)
 
 
-async def test_every_list_in_a_schema_has_typed_items(tmp_path: Path) -> None:
+async def test_every_list_in_a_tool_schema_has_typed_items(tmp_path: Path) -> None:
     """docs/spec/tools.md §1.5"""
     async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
         for spec in lithos.server.tools.listed():
@@ -219,7 +219,7 @@ async def test_every_list_in_a_schema_has_typed_items(tmp_path: Path) -> None:
                     assert kind["type"] != "array" or all(each["type"] for each in typed)
 
 
-async def test_evidence_schema_lists_object_and_array(lithos: Lithos) -> None:
+async def test_evidence_schema_allows_objects_and_arrays(lithos: Lithos) -> None:
     """behaviour 386"""
     (tool,) = (each for each in all_tools(lithos) if each.name == "lithos_edge_upsert")
     assert [each["type"] for each in tool.reader.schema["properties"]["evidence"]["anyOf"]] == [
@@ -243,21 +243,21 @@ async def test_false_and_null_are_accepted_as_text(lithos: Lithos, text: object)
 
 
 @pytest.mark.parametrize("value", ["maybe", "2", 2, 1.5, [], {}, [True], 10**400])
-async def test_other_values_for_booleans_are_refused(lithos: Lithos, value: object) -> None:
+async def test_invalid_boolean_values_are_refused(lithos: Lithos, value: object) -> None:
     """behaviour 386"""
     with pytest.raises(ArgumentFault, match="'outline' must be true or false"):
         await lithos.call("lithos_read", id="x", outline=value)
 
 
-async def test_null_as_text_omits_everything_but_texts(lithos: Lithos) -> None:
-    """behaviour 386: a text may say null; a number, list or choice cannot"""
+async def test_text_null_omits_an_argument_that_is_not_a_text(lithos: Lithos) -> None:
+    """behaviour 386: a text may be the word null. A number, list or choice cannot be that word."""
     note = await lithos.create("null", "nothing is null", tags="null", confidence="null")
     assert (await lithos.read(note, max_length="null", version="None"))["title"] == "null"
     assert await lithos.found("null", limit="null", tags="undefined", mode="null") == ["null"]
     assert await lithos.listed(title_contains="null", metadata_match="null") == ["null"]
 
 
-async def test_single_text_is_accepted_as_list_of_one(lithos: Lithos) -> None:
+async def test_single_text_is_accepted_as_a_list_of_one(lithos: Lithos) -> None:
     """behaviour 386"""
     note = await lithos.create(tags="plan/now")
     assert (await lithos.read(note))["metadata"]["tags"] == ["plan/now"]

@@ -1,4 +1,4 @@
-"""Clumsy and hostile clients: every call ends in an envelope or a protocol error, and no note is lost."""
+"""Clumsy and hostile clients: every call gets an envelope or a protocol error, and no note is lost."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ UNSTORABLE = {"a NUL": "a\0b", "a lone surrogate": "a\ud800b", "the other half":
 
 
 def whole_specs() -> list[ToolSpec]:
-    """Return every tool of the profile `full`, including rarely needed parameters."""
+    """Return every tool of the profile `full`, with its rarely needed parameters."""
     return [tool.spec() for tool in all_tools() if tool.profile in PROFILES and not tool.is_legacy]
 
 
 def required_of(spec: ToolSpec) -> dict[str, Any]:
-    """Return well-typed required arguments for any tool, including future tools."""
+    """Return required arguments of the right type for any tool, including tools that are added later."""
     plain = {"string": "x", "number": 1, "integer": 1, "boolean": True, "array": [], "object": {}}
     properties = spec.input_schema["properties"]
     return {name: plain[properties[name]["type"]] for name in spec.input_schema.get("required", ())}
@@ -38,7 +38,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 async def outcome(lithos: Lithos, tool: str, arguments: dict[str, Any]) -> str:
-    """Return the message of a refusal or protocol error, or an empty text for success."""
+    """Return the message of a refusal or protocol error. Return an empty text if the call succeeded."""
     try:
         answer = await lithos.call(tool, **arguments)
     except ArgumentFault as fault:
@@ -49,7 +49,7 @@ async def outcome(lithos: Lithos, tool: str, arguments: dict[str, Any]) -> str:
 async def call_all(lithos: Lithos, values: tuple[Any, ...]) -> int:
     """Pass each value to every parameter of every tool.
 
-    Return the number of calls, none of which may raise.
+    Return the number of calls. No call may raise.
     """
     calls = 0
     for spec in whole_specs():
@@ -61,13 +61,13 @@ async def call_all(lithos: Lithos, values: tuple[Any, ...]) -> int:
     return calls
 
 
-async def test_text_that_files_cannot_store_is_refused_everywhere(lithos: Lithos) -> None:
+async def test_every_tool_refuses_text_that_files_cannot_store(lithos: Lithos) -> None:
     """behaviour 173"""
     for spec in whole_specs():
         for name, schema in spec.input_schema["properties"].items():
             for text in UNSTORABLE.values():
                 value: Any = text
-                kind = schema.get("type", "object")  # a parameter of several types also accepts an object
+                kind = schema.get("type", "object")  # a parameter of several types accepts an object too
                 if kind == "array":
                     value = ["fine", text]
                 elif kind == "object":
@@ -113,11 +113,11 @@ async def test_text_that_files_cannot_store_is_refused_everywhere(lithos: Lithos
     ],
     ids=["numbers", "not quite numbers", "texts", "collections"],
 )
-async def test_absurd_values_never_break_a_tool(lithos: Lithos, values: tuple[Any, ...]) -> None:
+async def test_absurd_values_do_not_break_a_tool(lithos: Lithos, values: tuple[Any, ...]) -> None:
     """behaviour 173"""
     note = await lithos.create("Kept", "kept zebra")
     assert await call_all(lithos, values) > 300
-    # After these calls, the server must work as before.
+    # After these calls, the server must still work.
     assert (await lithos.read(note))["content"] == "kept zebra"
     assert "Kept" in await lithos.found("kept zebra", limit=50)
     await lithos.write("Kept again", "more", id=note)
@@ -141,7 +141,7 @@ async def test_values_that_files_or_json_cannot_store_are_refused(lithos: Lithos
     assert lithos.files() == ["a-note.md"]
 
 
-async def test_unusual_metadata_reads_back_unchanged(tmp_path: Path) -> None:
+async def test_unusual_metadata_is_returned_unchanged(tmp_path: Path) -> None:
     """behaviour 39"""
     odd: dict[str, Any] = {
         "true": "true", "1": "1", "no": "no", "~": "~", "<<": {"a": 1}, "a: b": "c: d",
@@ -180,8 +180,8 @@ async def test_very_many_tags_are_stored_or_refused(lithos: Lithos) -> None:
     assert lithos.files() == ["a-note.md"]
 
 
-async def test_longest_texts_in_every_field_are_stored(tmp_path: Path) -> None:
-    """docs/spec/tools.md §1.2: exactly the limit passes"""
+async def test_texts_of_the_maximum_length_are_stored_in_every_field(tmp_path: Path) -> None:
+    """docs/spec/tools.md §1.2: a text of exactly the limit is accepted."""
     title, name, summary = ("wörd " * 200).strip(), "ä" * 200, "ß" * 20_000
     async with serving(tmp_path, server={"max_answer_chars": 0}) as lithos:
         note = await lithos.create(

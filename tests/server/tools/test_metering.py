@@ -1,4 +1,4 @@
-"""Metrics of tool calls, and gauges of the server's state at `/metrics`."""
+"""Metrics of tool calls, and gauges of the server state at `/metrics`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def at(samples: dict[Sample, float], name: str, **labels: str) -> float:
     return samples.get((f"lithos_{name}", frozenset(labels.items())), 0.0)
 
 
-async def test_every_tool_call_moves_its_counter_and_histogram(lithos: Lithos) -> None:
+async def test_tool_call_increments_its_counter_and_histogram(lithos: Lithos) -> None:
     """Behaviour 207."""
     specs = lithos.server.tools.listed()
     for spec in specs:
@@ -81,7 +81,7 @@ async def test_operations_are_counted_by_kind(lithos: Lithos) -> None:
     assert at(samples, "actor_processing_seconds_count", actor="writer") == 1
 
 
-async def test_failing_backend_counts_as_a_failed_lookup(
+async def test_failed_backend_counts_as_a_failed_lookup(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await lithos.call("lithos_write", title="A", content="alpha", agent="a")
@@ -95,7 +95,7 @@ async def test_failing_backend_counts_as_a_failed_lookup(
     assert at(samples, "cache_lookups_total", outcome="error_search_backend") == 1
 
 
-async def test_gauges_show_the_state(lithos: Lithos) -> None:
+async def test_gauges_show_the_server_state(lithos: Lithos) -> None:
     await lithos.call("lithos_write", title="A", content="alpha [[Nowhere]]", agent="a")
     task = await lithos.call("lithos_task_create", title="T", agent="a")
     await lithos.call("lithos_task_claim", task_id=task["task_id"], aspect="x", agent="a")

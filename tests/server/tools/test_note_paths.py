@@ -1,4 +1,4 @@
-"""Note paths, which every tool accepts in place of note ids (docs/spec/tools.md §1.2)."""
+"""Note paths. Every tool accepts them in place of note ids (docs/spec/tools.md §1.2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.server.http.ports import compact_json
 from lithos.server.tools.arguments import ArgumentFault, note_paths
 from tests.servers import Lithos, refusal, serving
 
-#: Calls that name one note, with their other required arguments.
+#: Calls that name one note, with the other required arguments.
 CALLS: dict[str, dict[str, Any]] = {
     "lithos_related": {},
     "lithos_impact": {},
@@ -27,15 +27,15 @@ CALLS: dict[str, dict[str, Any]] = {
     "lithos_note_move": {"path": "elsewhere", "agent": "ann"},
     "lithos_delete": {"agent": "ann"},
 }
-#: Parameters for ids of other objects, or for note ids under a different rule.
+#: Parameters that contain ids of other objects, or note ids under another rule.
 OTHERS = {
     "lithos_write", "lithos_read", "lithos_agent_register", "lithos_agent_info", "fetch", "lithos_proposals",
     "lithos_proposal_withdraw",
 }  # fmt: skip
 
 
-def test_every_note_id_parameter_is_declared_as_one() -> None:
-    """This test reminds contributors to declare the note parameter of a new tool."""
+def test_every_note_id_parameter_is_declared_as_note_id() -> None:
+    """This test reminds contributors to declare the note id parameter of a new tool."""
     about = {
         tool.name
         for tool in all_tools()
@@ -93,14 +93,14 @@ async def faults(lithos: Lithos, tool: str, **given: Any) -> str:
     return caught.value.message
 
 
-async def test_path_errors_name_their_cause(lithos: Lithos) -> None:
+async def test_note_path_error_names_its_cause(lithos: Lithos) -> None:
     """behaviour 173"""
     assert "'id' (or 'path')" in await faults(lithos, "lithos_delete", agent="ann")
     assert "'path' must be text" in await faults(lithos, "lithos_delete", agent="ann", path=5)
     refusal(await lithos.call("lithos_delete", agent="ann", path="x" * 5_000), "invalid_input")
 
 
-async def test_read_length_also_limits_the_lists(lithos: Lithos) -> None:
+async def test_max_length_of_a_read_also_limits_its_lists(lithos: Lithos) -> None:
     text = " ".join(f"[[Link number {number}]]" for number in range(150))
     note = await lithos.create("Many", f"{text}\n\n## Part\n\ntext")
     read = await lithos.read(note, max_length=100)

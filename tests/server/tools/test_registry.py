@@ -1,4 +1,4 @@
-"""Tool listing and tool calls: profiles, schemas, annotations and protocol errors."""
+"""Tool lists and tool calls: profiles, schemas, annotations, and protocol errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from lithos.server.mcp.server import _wire_tool
 from lithos.server.tools.arguments import ArgumentFault, ToolSpec, UnknownTool
 from tests.servers import Lithos, refusal, serving
 
-#: Every tool with its smallest profile (core, standard, full) and its hints, in the order of the spec.
+#: Every tool with its smallest profile (core, standard, full) and its hints, in the order of the
+#: specification.
 TABLE = """
 lithos_write C D; lithos_read C RI; lithos_delete S DI; lithos_search C RI; lithos_retrieve C R;
 lithos_edge_upsert S I; lithos_edge_list S RI; lithos_conflict_resolve S; lithos_cache_lookup C RI;
@@ -31,7 +32,7 @@ lithos_proposal_withdraw S I
 """
 TOOLS = {name: (profile, "".join(letters)) for name, profile, *letters in map(str.split, TABLE.split(";"))}
 ORDER = list(TOOLS)
-#: For each profile: the profile letters it lists, and the number of tools.
+#: For each profile: letters of the profiles that it includes, and its number of tools.
 SHOWN = {"core": ("C", 14), "standard": ("CS", 32), "full": ("CSF", 46)}
 LARGEST_LISTING = 25_000
 
@@ -42,7 +43,7 @@ def hints(spec: ToolSpec) -> str:
 
 @pytest.mark.needs("proposals")
 @pytest.mark.parametrize("profile", ["core", "standard", "full"])
-async def test_profile_lists_its_tools_in_order_and_all_are_callable(tmp_path: Path, profile: Any) -> None:
+async def test_profile_lists_its_tools_but_all_tools_are_callable(tmp_path: Path, profile: Any) -> None:
     """behaviours 164, 171"""
     profiles, number = SHOWN[profile]
     shown = {name: letters for name, (of_tool, letters) in TOOLS.items() if of_tool in profiles}
@@ -53,14 +54,14 @@ async def test_profile_lists_its_tools_in_order_and_all_are_callable(tmp_path: P
         assert (await lithos.call("lithos_tags")) == {"tags": {}, "total": 0}
         assert "documents" in await lithos.call("lithos_stats")
         for tool in ORDER:
-            with suppress(ArgumentFault):  # a required argument is missing, but the tool is known
+            with suppress(ArgumentFault):  # a required argument is missing, but the tool exists
                 await lithos.call(tool)
         for legacy in ("lithos_links", "lithos_semantic", "lithos_provenance"):
             with pytest.raises(UnknownTool):
                 await lithos.call(legacy)
 
 
-async def test_listing_is_small_and_describes_every_parameter(tmp_path: Path) -> None:
+async def test_tool_listing_is_small_and_describes_every_parameter(tmp_path: Path) -> None:
     """behaviour 172"""
     async with serving(tmp_path) as lithos:
         wire = [_wire_tool(spec) for spec in lithos.server.tools.listed()]
@@ -85,7 +86,7 @@ async def test_listing_is_small_and_describes_every_parameter(tmp_path: Path) ->
 
 
 async def test_each_search_tool_says_when_to_use_another(tmp_path: Path) -> None:
-    """docs/spec/tools.md §1.5: applies to `lithos_context`, `_cache_lookup`, `_retrieve` and `_search`."""
+    """docs/spec/tools.md §1.5: covers `lithos_context`, `_cache_lookup`, `_retrieve` and `_search`."""
     async with serving(tmp_path, server={"tools": "core"}) as lithos:
         told = {spec.name: spec.description for spec in lithos.server.tools.listed()}
     ways = {"lithos_context", "lithos_cache_lookup", "lithos_retrieve", "lithos_search"}
@@ -94,7 +95,7 @@ async def test_each_search_tool_says_when_to_use_another(tmp_path: Path) -> None
     assert told["lithos_context"].startswith("Start here")
 
 
-#: Nouns that must not begin a description. A description begins with a verb, for the model.
+#: Nouns that must not be the first word of a description. A description for a model begins with a verb.
 NOUNS = {
     "a",
     "agents",
@@ -111,7 +112,7 @@ NOUNS = {
 }
 
 
-async def test_descriptions_begin_with_a_verb(tmp_path: Path) -> None:
+async def test_tool_descriptions_begin_with_a_verb(tmp_path: Path) -> None:
     """docs/spec/mcp.md §3"""
     async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
         for spec in lithos.server.tools.listed():
@@ -121,7 +122,7 @@ async def test_descriptions_begin_with_a_verb(tmp_path: Path) -> None:
             assert spec.description.endswith("."), spec.name
 
 
-async def test_rare_parameters_are_accepted_but_listed_only_by_full(tmp_path: Path) -> None:
+async def test_rare_parameters_are_listed_only_by_the_full_profile(tmp_path: Path) -> None:
     """docs/spec/tools.md §1.5"""
     listed: dict[str, dict[str, Mapping[str, Any]]] = {}
     for profile in ("standard", "full"):
@@ -143,7 +144,7 @@ async def test_rare_parameters_are_accepted_but_listed_only_by_full(tmp_path: Pa
     assert rare == {"threshold", "seed_ids", "graph_depth", "entities", "offset"}
 
 
-#: Parameters in the spec: required ones first, then optional ones.
+#: Parameters in the specification: required parameters first, then optional parameters.
 PARAMETERS = {
     "lithos_write": (
         "agent",
@@ -250,7 +251,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-async def test_missing_and_wrongly_typed_arguments_are_named(lithos: Lithos) -> None:
+async def test_error_names_missing_and_wrongly_typed_arguments(lithos: Lithos) -> None:
     """behaviours 47, 173"""
     for tool, arguments, named in WRONG:
         with pytest.raises(ArgumentFault, match=f"'{named}'"):
@@ -258,7 +259,7 @@ async def test_missing_and_wrongly_typed_arguments_are_named(lithos: Lithos) -> 
     assert lithos.files() == []
 
 
-async def test_error_names_the_wrong_item_of_a_list(lithos: Lithos) -> None:
+async def test_error_names_the_invalid_list_item(lithos: Lithos) -> None:
     wrong = [(1, "1"), (1e400, "a very large number"), (None, "null"), (True, "true"), ([], "a list")]
     for item, told in wrong:
         with pytest.raises(ArgumentFault, match=f"'tags' must be a list of texts, but item 2 is {told}"):

@@ -26,7 +26,7 @@ CREATIONS: dict[str, dict[str, Any]] = {
 
 
 async def lose(*_: object) -> None:
-    """Drop the recorded answer, as if the process were killed before it is stored."""
+    """Delete the recorded answer, as if the process was killed before it stored the answer."""
 
 
 async def arguments_of(lithos: Lithos, tool: str) -> dict[str, Any]:
@@ -59,8 +59,8 @@ async def test_retry_gets_the_same_answer_and_creates_nothing(lithos: Lithos, to
     assert first.get("status") != "error"
 
 
-async def test_repeated_creation_without_an_id_shows_similar_objects(lithos: Lithos) -> None:
-    """behaviour 396: after a lost answer an agent can see that its call took effect"""
+async def test_repeated_creation_without_request_id_shows_similar_objects(lithos: Lithos) -> None:
+    """behaviour 396: after a lost answer, the agent can see that its call took effect."""
     given = CREATIONS["lithos_task_create"]
     first = await lithos.call("lithos_task_create", **given)
     assert first.keys() == {"task_id"}
@@ -80,7 +80,7 @@ async def test_repeated_creation_without_an_id_shows_similar_objects(lithos: Lit
 
 
 @pytest.mark.parametrize("tool", CREATIONS)
-async def test_simultaneous_retries_create_one_object(lithos: Lithos, tool: str) -> None:
+async def test_simultaneous_retries_create_only_one_object(lithos: Lithos, tool: str) -> None:
     """behaviour 396"""
     given = await arguments_of(lithos, tool)
     before = await made_by(lithos)
@@ -117,8 +117,8 @@ async def test_retry_after_a_restart_creates_nothing(
         assert await made_by(lithos) == before
 
 
-async def test_same_id_for_another_call_is_refused(lithos: Lithos) -> None:
-    """behaviour 396: another argument or tool is refused. Another agent may use the same id."""
+async def test_request_id_of_another_call_is_refused(lithos: Lithos) -> None:
+    """behaviour 396: the same id with another argument or tool is refused. Another agent may use the id."""
     given = CREATIONS["lithos_task_create"]
     first = await lithos.call("lithos_task_create", **given, request_id="r")
     for tool, other in (
@@ -142,10 +142,10 @@ async def test_refused_call_may_be_repeated_with_other_arguments(lithos: Lithos)
     assert "finding_id" in await lithos.call("lithos_finding_post", task_id=there, **task)
 
 
-async def test_collision_with_an_older_note_does_not_count_as_retry(
+async def test_collision_with_an_older_note_is_not_a_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
-    """behaviour 396: the server refused the first call and was killed before it could forget the id."""
+    """behaviour 396: the server refused the first call, but was killed before it could delete the id."""
     async with serving(tmp_path, clock=clock) as lithos:
         await lithos.create("A plan", "Of another.")
         clock.advance(minutes=1)
@@ -155,10 +155,10 @@ async def test_collision_with_an_older_note_does_not_count_as_retry(
             refusal(answer, "slug_collision")
 
 
-async def test_unanswered_change_other_than_a_creation_is_not_repeated(
+async def test_unanswered_change_is_not_repeated_unless_it_creates_something(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 396: repeating the call would append the text twice."""
+    """behaviour 396: a repetition of the call would append the text twice."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("A plan", "Text.")
         edit = {"id": note, "op": "append", "text": "More.", "agent": "ann"}
@@ -174,7 +174,7 @@ async def test_unanswered_change_other_than_a_creation_is_not_repeated(
         assert (await lithos.read(note))["version"] == 4
 
 
-async def test_calls_are_forgotten_by_age_and_number(
+async def test_request_ids_are_deleted_by_age_and_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     """behaviour 396"""
@@ -191,7 +191,7 @@ async def test_calls_are_forgotten_by_age_and_number(
         assert await lithos.call("lithos_task_create", **given, request_id="r4") != answers[4]
 
 
-async def test_request_id_is_listed_by_creating_tools_and_checked(lithos: Lithos) -> None:
+async def test_request_id_is_checked_and_listed_by_creating_tools(lithos: Lithos) -> None:
     """behaviour 396"""
     listed = {
         spec.name for spec in lithos.server.tools.listed() if "request_id" in spec.input_schema["properties"]

@@ -1,4 +1,4 @@
-"""Conversion of rows in answers, with the exceptions that owners of a row class register."""
+"""Conversion of answer rows, with the exceptions that the owner of a row class registers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class _Value:
     reason: str | None = None
 
 
-def test_row_follows_registered_exceptions() -> None:
-    """Exceptions also apply when they are registered after the first row of the class."""
+def test_row_conversion_follows_registered_exceptions() -> None:
+    """Exceptions apply even if they are registered after the first row of the class was converted."""
     assert row_of(_Value("t")) == {"title": "t", "digest": "d", "secret": "s", "reason": None}
 
     register_row(_Value, digest=renamed("hash"), secret=LEFT_OUT, reason=IF_SAID)

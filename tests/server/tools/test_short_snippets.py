@@ -1,4 +1,4 @@
-"""Snippets for answers with little space: the choice of sentences."""
+"""Snippets for answers with little space: choice of sentences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def short(query: str, most: int, text: str = TEXT) -> str:
     return shorten(text, Terms.of(query, {}), most)
 
 
-def test_short_snippets_stay_whole() -> None:
+def test_short_snippets_are_not_cut() -> None:
     assert short("harbour", escaped_length(TEXT)) == TEXT
 
 
@@ -31,7 +31,7 @@ def test_short_snippets_stay_whole() -> None:
         ("opens noon", "The office opens at noon, i.e. late."),
     ],
 )
-def test_best_matching_sentences_stay_whole(query: str, shown: str) -> None:
+def test_best_matching_sentences_are_not_cut(query: str, shown: str) -> None:
     assert shown in short(query, 90)
     assert "i.e." in short("opens noon", 90)
     assert len(short(query, 90)) <= 90
@@ -51,7 +51,7 @@ def test_snippet_includes_the_reply_after_a_question() -> None:
         "ﬁ ẞtraße " * 60,
     ],
 )  # fmt: skip
-def test_shortened_texts_stay_within_their_limit(text: str, most: int) -> None:
+def test_shortened_snippets_stay_within_their_limit(text: str, most: int) -> None:
     for query in ("office lighthouse", "yes", "港", "nothing of it", ""):
         shown = short(query, most, text)
         assert shown
@@ -64,7 +64,7 @@ def test_long_sentences_are_cut_around_their_match() -> None:
     assert short("lighthouse", 80, text).startswith("...")
 
 
-def test_first_rows_get_more_space_within_the_total() -> None:
+def test_first_rows_get_more_snippet_space_within_the_total() -> None:
     assert rooms(0, 100) == []
     shares = rooms(10, 1_600)
     assert sum(shares) <= 1_600

@@ -20,7 +20,7 @@ from tests.servers import Lithos, serving
 
 #: Seven megabytes, as in issue 11.
 HUGE = 7_000_000
-#: Size in characters of each of many frontmatter values. Lithos stores only a part of so large a value.
+#: Size of one frontmatter value in characters. Lithos stores only a part of such a value.
 LARGE = 300_000
 
 
@@ -45,8 +45,8 @@ def limit_of(bound: Any) -> str:
     return f"{getattr(bound, largest[type(bound)]):,}"
 
 
-def test_request_limit_admits_all_arguments_within_their_limits() -> None:
-    """The limit for JSON values in a body is large enough for the limits of every tool's arguments."""
+def test_request_limit_admits_all_arguments_at_their_limits() -> None:
+    """The limit for JSON values in a body must be large enough for the argument limits of every tool."""
     for tool, arguments in argument_classes():
         bounds = [each.metadata["bound"] for each in arguments.__attrs_attrs__ if each.metadata["bound"]]
         lists = sum(bound.items for bound in bounds if isinstance(bound, Texts))
@@ -54,17 +54,20 @@ def test_request_limit_admits_all_arguments_within_their_limits() -> None:
         assert lists + objects + 2 * len(bounds) + 10 <= JSON_VALUES, tool
 
 
-async def test_json_as_text_with_too_many_values_is_not_parsed(
+async def test_argument_with_too_many_json_values_is_not_parsed(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some clients encode lists and objects twice, so values are counted before the second decoding too."""
+    """Some clients encode lists and objects twice.
+
+    Values are therefore also counted before the second decoding.
+    """
     assert (await lithos.call("lithos_list", tags='["a","b"]'))["total"] == 0
     with pytest.raises(ArgumentFault, match="list of texts"):
         await lithos.call("lithos_list", tags="[" + ",".join(["{}"] * 60_000) + "]")
 
 
 async def test_every_argument_of_every_tool_refuses_oversized_values(tmp_path: Path) -> None:
-    """docs/spec/tools.md §1.2: the message names the argument and its limit"""
+    """docs/spec/tools.md §1.2: the message names the argument and its limit."""
     tried, schemas = 0, {each.name: each.reader.schema for each in all_tools()}
     async with serving(tmp_path, server={"legacy_tools": True, "tools": "connector"}) as lithos:
         for tool, arguments in argument_classes():
@@ -88,12 +91,12 @@ async def test_every_argument_of_every_tool_refuses_oversized_values(tmp_path: P
     assert tried > 120
 
 
-async def test_list_items_are_limited_too(lithos: Lithos) -> None:
+async def test_list_items_have_a_length_limit(lithos: Lithos) -> None:
     answer = await lithos.call("lithos_write", title="T", content="", agent="a", tags=["x", "y" * 201])
     assert "Item 2 of tags" in refusal(answer)
 
 
-async def test_registrations_with_huge_names_cost_nothing(tmp_path: Path, lithos: Lithos) -> None:
+async def test_registration_with_a_huge_name_stores_nothing(tmp_path: Path, lithos: Lithos) -> None:
     """issue 11, defect 7: 40 registrations with a 7 MB name took 300 MB of memory and 316 MB on disk"""
     for number in range(40):
         answer = await lithos.call("lithos_agent_register", id=f"a{number}", name="x" * HUGE)
@@ -130,7 +133,7 @@ async def test_text_of_exactly_the_limit_is_accepted(lithos: Lithos) -> None:
 
 
 @pytest.mark.parametrize("kind", ["note", "task"])
-async def test_patches_cannot_grow_metadata_beyond_its_limit(lithos: Lithos, kind: str) -> None:
+async def test_patches_cannot_make_metadata_larger_than_its_limit(lithos: Lithos, kind: str) -> None:
     half = "x" * (METADATA_BYTES // 2)
     if kind == "note":
         note = await lithos.create(metadata={"one": half})
@@ -156,7 +159,7 @@ async def test_number_of_task_aspects_is_limited(tmp_path: Path, monkeypatch: py
         assert again["success"] is True
 
 
-async def test_receipt_keeps_the_beginning_of_a_long_query(lithos: Lithos) -> None:
+async def test_receipt_stores_the_beginning_of_a_long_query(lithos: Lithos) -> None:
     answer = await lithos.call("lithos_retrieve", query="zebra " * 10_000, agent_id="a")
     receipt = await lithos.server.get(Learning).receipt(answer["receipt_id"])
     assert receipt is not None
@@ -164,8 +167,8 @@ async def test_receipt_keeps_the_beginning_of_a_long_query(lithos: Lithos) -> No
 
 
 @pytest.mark.slow
-async def test_file_with_huge_frontmatter_is_served_and_kept_unchanged(tmp_path: Path) -> None:
-    """issue 11: external files are never rejected, and the stored part of their frontmatter is limited."""
+async def test_file_with_huge_frontmatter_is_served_unchanged(tmp_path: Path) -> None:
+    """issue 11: external files are never rejected. Lithos stores only a limited part of their frontmatter."""
     knowledge = tmp_path / "knowledge"
     knowledge.mkdir()
     head = {
@@ -198,7 +201,7 @@ async def test_file_with_huge_frontmatter_is_served_and_kept_unchanged(tmp_path:
         assert note.extra == {"small": "kept", "after": "kept too"}
         manifest = (tmp_path / ".lithos" / "manifest.db").stat().st_size
         assert manifest < 2_000_000
-        # Changing other fields with a tool keeps the huge frontmatter in the file.
+        # A tool that changes other fields does not remove the huge frontmatter from the file.
         await lithos.call("lithos_note_update", id=note.id, agent="c1", metadata={"small": "new"})
         after = file.read_text()
         for letter in "bansptp":

@@ -1,4 +1,4 @@
-"""Lineage warnings in every answer that shows notes, on a complete server (docs/spec/context.md §2)."""
+"""Lineage warnings on a complete server, in every answer that shows notes (docs/spec/context.md §2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lithos.notes.writing.messages import PatchNote
 from tests.memory.tools.test_retrieve import connect, retrieve
 from tests.servers import Answer, Clock, Lithos, put_note, refusal, serving
 
-#: A query that finds all notes of a test, in full-text and in semantic search.
+#: A query that finds all notes of a test by full-text search and by semantic search.
 QUERY = "zebra stripes"
 
 
@@ -48,7 +48,7 @@ async def supersede(lithos: Lithos, winner: str, loser: str) -> None:
 
 
 def kinds(row: Answer) -> list[tuple[str, str, int]]:
-    """Return kind, cause and distance of each warning in a row. Rows without warnings lack the key."""
+    """Return kind, cause and distance of each warning in a row. A row without warnings has no such key."""
     if "warnings" not in row:
         return []
     assert row["warnings"], "an empty key"
@@ -57,7 +57,7 @@ def kinds(row: Answer) -> list[tuple[str, str, int]]:
 
 
 async def views(lithos: Lithos, note_id: str, title: str, hub: str) -> dict[str, tuple[Any, ...]]:
-    """Return the warnings of a note in every answer that shows it. `hub` links to the note."""
+    """Return the warnings of a note from every answer that shows the note. `hub` links to the note."""
     shown: dict[str, Any] = {}
 
     def take(view: str, rows: Sequence[Answer], key: str = "id") -> None:
@@ -92,7 +92,7 @@ VIEWS = [
 ]  # fmt: skip
 
 
-async def test_quarantined_source_warns_of_all_dependents_immediately(lithos: Lithos, clock: Clock) -> None:
+async def test_all_dependents_warn_at_once_of_a_quarantined_source(lithos: Lithos, clock: Clock) -> None:
     """behaviour 231"""
     source = await note(lithos, "Source")
     hub = await note(lithos, "Hub")
@@ -127,7 +127,7 @@ async def test_quarantined_source_warns_of_all_dependents_immediately(lithos: Li
 
 
 @pytest.mark.parametrize("kind", ["derived_from", "depends_on", "refines"])
-async def test_typed_edges_join_the_lineage_at_once_and_after_restart(tmp_path: Path, kind: str) -> None:
+async def test_typed_edges_count_for_lineage_immediately_and_after_restart(tmp_path: Path, kind: str) -> None:
     """behaviour 231"""
     async with serving(tmp_path, settled=False) as lithos:
         source, near, other = [await note(lithos, title) for title in ("Source", "Near", "Other")]
@@ -143,13 +143,13 @@ async def test_typed_edges_join_the_lineage_at_once_and_after_restart(tmp_path: 
     async with serving(tmp_path, settled=False) as lithos:
         assert kinds(await lithos.read(near)) == [("suspect", source, 1)]
         assert kinds(await lithos.read(other)) == []
-        # Overwrite the same edge with another provenance.
+        # Write the same edge again with another provenance.
         await connect(lithos, near, source, kind, provenance_type="inferred")
         assert kinds(await lithos.read(near)) == []
 
 
-async def test_edges_from_frontmatter_end_when_the_note_drops_them(tmp_path: Path) -> None:
-    """behaviour 231: projected edges lag behind the note, so they are ignored."""
+async def test_frontmatter_edges_are_ignored_when_the_note_removes_them(tmp_path: Path) -> None:
+    """behaviour 231: edges from frontmatter are updated later than the note, so they are ignored."""
     async with serving(tmp_path, settled=False) as lithos:
         source = await note(lithos, "Source")
         near = await note(lithos, "Near", source)
@@ -179,7 +179,7 @@ async def test_warnings_name_the_successor_or_the_contradicting_note(lithos: Lit
     assert read["warnings"][0]["title"] == "New"
     assert kinds(await lithos.read(child)) == [("suspect", old, 1)]
     assert kinds(await lithos.read(new)) == []
-    await change(lithos, new, derived_from_ids=[old])  # the new note is derived from the note it supersedes
+    await change(lithos, new, derived_from_ids=[old])  # the new note is derived from the superseded note
     assert kinds(await lithos.read(new)) == []
     await change(lithos, child, derived_from_ids=[old, new])  # the child is also derived from the successor
     assert kinds(await lithos.read(child)) == []
@@ -204,7 +204,7 @@ async def test_successor_chains_and_resolved_contradictions_remove_warnings(
         assert kinds(await lithos.read(third)) == []
 
 
-async def test_expired_note_warns_according_to_the_clock(lithos: Lithos, clock: Clock) -> None:
+async def test_expired_note_has_a_warning_according_to_the_clock(lithos: Lithos, clock: Clock) -> None:
     short = await note(lithos, "Short", ttl_hours=1)
     assert kinds(await lithos.read(short)) == []
     clock.advance(hours=2)
@@ -213,8 +213,8 @@ async def test_expired_note_warns_according_to_the_clock(lithos: Lithos, clock: 
     assert kinds(row) == [("expired", short, 0)]
 
 
-async def test_cut_read_reports_trust_and_cut(tmp_path: Path) -> None:
-    """One list has the trust warnings first and the warning about the cut last."""
+async def test_truncated_read_reports_trust_warnings_and_truncation(tmp_path: Path) -> None:
+    """One list contains the trust warnings first, and then the warning about the truncation."""
     async with serving(tmp_path, settled=False, server={"max_answer_chars": 20_000}) as lithos:
         long = await lithos.create("Long", "word " * 10_000)
         await quarantine(lithos, long)
@@ -222,7 +222,7 @@ async def test_cut_read_reports_trust_and_cut(tmp_path: Path) -> None:
             assert [each["kind"] for each in answer["warnings"]] == ["quarantined", "cut"]
 
 
-async def test_files_edited_by_hand_and_deleted_notes_count(tmp_path: Path) -> None:
+async def test_manual_file_edits_and_deletions_change_the_warnings(tmp_path: Path) -> None:
     put_note(
         tmp_path, "a.md", "---\nid: a\nderived_from_ids: [00000000-0000-4000-8000-00000000000b]\n---\n# A\n"
     )
@@ -239,7 +239,7 @@ async def test_files_edited_by_hand_and_deleted_notes_count(tmp_path: Path) -> N
 
 
 async def test_retrieval_ranks_suspect_notes_lower_and_warns(lithos: Lithos) -> None:
-    """behaviour 231: the score x 0.7; a note just outside the limit moves up."""
+    """behaviour 231: the score is multiplied by 0.7, so a note just outside the limit moves up."""
     source = await lithos.create("Source", "Something else entirely.")
     made: dict[str, str] = {}
     for title in ("A", "B", "C", "D"):
@@ -263,10 +263,10 @@ async def test_retrieval_ranks_suspect_notes_lower_and_warns(lithos: Lithos) -> 
     assert [row["id"] for row in two] == [row["id"] for row in after[:2]]
     assert not suspects & {row["id"] for row in two}
     found = (await lithos.call("lithos_search", query="zebra", limit=4))["results"]
-    assert [row["id"] for row in found] == order  # search shows the warning but keeps the order
+    assert [row["id"] for row in found] == order  # search shows the warning without a change of order
 
 
-async def test_suspects_fill_a_narrow_retrieval_after_sound_notes(lithos: Lithos) -> None:
+async def test_suspect_notes_follow_sound_notes_in_a_small_retrieval(lithos: Lithos) -> None:
     source = await note(lithos, "Source")
     suspects = {await note(lithos, f"Part{each}", source, tags=["x"]) for each in range(5)}
     await note(lithos, "Sound", tags=["x"])
@@ -277,10 +277,10 @@ async def test_suspects_fill_a_narrow_retrieval_after_sound_notes(lithos: Lithos
     assert len(rows) == 3
 
 
-async def test_retrieval_warnings_name_no_note_hidden_from_the_caller(lithos: Lithos) -> None:
-    """Retrieval hides the names of notes that the access gate hides.
+async def test_retrieval_warnings_do_not_name_notes_hidden_from_the_caller(lithos: Lithos) -> None:
+    """Retrieval does not show names of notes that the access gate hides.
 
-    Search and other tools show every note and therefore name every note.
+    Search and other tools show every note, so they also show every name.
     """
     private = await note(lithos, "Private", access_scope="agent_private", agent="ann")
     near = await note(lithos, "Near", private)
@@ -303,7 +303,7 @@ async def test_retrieval_warnings_name_no_note_hidden_from_the_caller(lithos: Li
     assert kinds(row) == [("suspect", private, 1), ("contradicted", rival, 1)]
 
 
-async def test_refused_edge_is_ignored_and_reread_edge_counts(
+async def test_failed_edge_write_has_no_effect_until_edges_are_reread(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, near = await note(lithos, "Source"), await note(lithos, "Near")

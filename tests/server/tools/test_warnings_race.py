@@ -1,4 +1,4 @@
-"""The promise that no answer lacks a warning, under load and across restarts.
+"""Promise that no answer lacks a warning, under load and across restarts.
 
 Specified in docs/spec/context.md §2.
 """
@@ -24,16 +24,17 @@ VIEWS = ("search", "retrieve", "list", "read", "cache")
 
 
 class Truth:
-    """Expected state of an answer: the state during a call, or None while the state changes."""
+    """Expected state of an answer. It is the state during a call, or None while the state changes."""
 
     def __init__(self) -> None:
         self.is_quarantined: bool | None = False
-        #: Number of started and finished changes. A call saw one state only if the number did not change.
+        #: Number of started and finished changes. If the number is the same before and after a call, the call
+        #: saw one state.
         self.changes = 0
 
 
 class Race:
-    """Readers with known expected answers, and a writer that sets and clears the quarantine."""
+    """Readers that know the expected answers, and a writer that sets and clears the quarantine."""
 
     def __init__(self, lithos: Lithos, source: str, dependents: list[str], truth: Truth) -> None:
         self._lithos, self._source, self._dependents, self._truth = lithos, source, dependents, truth
@@ -50,14 +51,14 @@ class Race:
             nursery.cancel_scope.cancel()
 
     def _numbers(self, calls: int) -> Iterator[int]:
-        """Count up to `calls`, and continue until every view was checked in both states."""
+        """Count up to `calls`. Then continue until every view was checked in both states."""
         for number in count():
             if number >= calls and len(self.judged) == 2 * len(VIEWS):
                 return
             yield number
 
     async def _change(self) -> None:
-        """Toggle the quarantine. Each state lasts until one answer of every view was checked."""
+        """Set or clear the quarantine. Each state lasts until one answer of every view was checked."""
         for turn in count():
             with trio.CancelScope(shield=True):
                 await self.set(quarantined=turn % 2 == 0)
@@ -119,7 +120,7 @@ class Race:
             answer = await call("lithos_cache_lookup", query="", source_url=url)
             return [answer | {"id": answer["document"]["id"]}]
 
-        # Retrievals are rarer here because each writes a receipt and waits for a disk sync.
+        # Retrievals are rarer here. Each retrieval writes a receipt and waits for a disk sync.
         return [
             ("search", search), ("read", read), ("list", list_notes), ("cache", look_up), ("read", read),
             ("search", search), ("list", list_notes), ("retrieve", retrieve), ("cache", look_up),
@@ -127,7 +128,7 @@ class Race:
 
 
 async def make(lithos: Lithos) -> tuple[str, list[str]]:
-    """Create a source and its dependents: direct, over two steps, and by a typed edge."""
+    """Create a source and its dependents: direct, through two steps, and by a typed edge."""
     source = await lithos.create("Source", "The origin.")
     made: list[str] = []
     for number in range(6):
@@ -173,12 +174,12 @@ async def race(tmp_path: Path, calls: int) -> None:
             assert judged[view, state] > 0, f"no {view} was judged while quarantined is {state}: {judged}"
 
 
-async def test_no_answer_lacks_its_warning_after_the_acknowledgement(tmp_path: Path) -> None:
-    """behaviour 231, with few calls"""
+async def test_every_answer_has_its_warning_after_a_confirmed_change(tmp_path: Path) -> None:
+    """behaviour 231: a short version with few calls."""
     await race(tmp_path, 240)
 
 
 @pytest.mark.slow
-async def test_no_answer_of_ten_thousand_lacks_its_warning(tmp_path: Path) -> None:
-    """behaviour 231: 16 readers, with a restart in between"""
+async def test_ten_thousand_answers_have_their_warnings(tmp_path: Path) -> None:
+    """behaviour 231: 16 readers, with a restart in the middle."""
     await race(tmp_path, 10_000)

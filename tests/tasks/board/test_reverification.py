@@ -1,4 +1,4 @@
-"""Tests for re-verifications on a task board without actors."""
+"""Re-verifications on a task board without actors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def verify(board: Board, *names: str, source: str = "s", reason: str = "r") -> R
     return reply
 
 
-def test_epic_is_created_first_as_parent_of_all_tasks() -> None:
+def test_reverification_epic_is_created_first_as_parent_of_all_tasks() -> None:
     """behaviour 232"""
     board = Board()
     epic, *tasks = verify(board, "a", "b").task_ids
@@ -48,7 +48,7 @@ def test_each_doubtful_note_gets_its_own_task() -> None:
     assert not {*verify(board, "a").task_ids} & {*verify(board, "a", source="other").task_ids}
 
 
-def test_number_of_open_reverifications_is_limited_and_remainder_follows() -> None:
+def test_open_reverifications_are_limited_and_the_rest_follows_later() -> None:
     """behaviour 232"""
     board = Board()
     names = [f"n{number:03}" for number in range(MOST + 3)]
@@ -84,7 +84,7 @@ def test_long_titles_are_cut_to_the_task_limit() -> None:
         max_size=12,
     )
 )
-def test_dependent_never_has_two_open_tasks(
+def test_dependent_note_never_has_two_open_tasks(
     steps: list[tuple[str, object, str | None]],
 ) -> None:
     """behaviour 232"""

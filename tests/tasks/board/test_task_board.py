@@ -1,4 +1,4 @@
-"""Tests for the task board without actors: state after refused commands, and internal details."""
+"""Task board without actors: its state after refused commands, and internal details."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ GATE = {"gate_type": "human"}
     ],
 )
 def test_refused_command_changes_and_announces_nothing(command: object, code: str) -> None:
-    """behaviours 104, 114, 116, 119, 127: edges and tasks created before the refusal are removed, too."""
+    """behaviours 104, 114, 116, 119, 127: edges and tasks created before the refusal are also removed."""
     board = Board()
     board.create("first")
     assert board.refusal(command).code == code  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ def test_refused_claim_does_not_use_up_a_fence() -> None:
     assert board.connection.execute("SELECT value FROM counters").fetchall() == fences
 
 
-def test_renewal_keeps_the_time_of_the_claim() -> None:
+def test_renewal_does_not_change_the_start_of_the_claim() -> None:
     """behaviour 192: a renewal is not a new grant."""
     board = Board()
     task = board.create()
@@ -70,7 +70,7 @@ def test_renewal_keeps_the_time_of_the_claim() -> None:
     assert board.connection.execute("SELECT * FROM claims").fetchall() == []
 
 
-def test_edges_to_deleted_tasks_block_nothing() -> None:
+def test_edges_to_deleted_tasks_do_not_block() -> None:
     """behaviours 109, 120: a file that a person edited must not stop the coordinator."""
     board = Board()
     task, gone = board.create("task"), board.create("gone")
@@ -85,7 +85,7 @@ def test_edges_to_deleted_tasks_block_nothing() -> None:
     assert board.run(ReopenTask(task_id=task, agent="a")) == [waiting]
 
 
-def test_gate_with_two_edges_to_a_task_reblocks_it_once() -> None:
+def test_reopened_gate_with_two_edges_reports_its_task_once() -> None:
     """behaviour 121"""
     board = Board()
     gate = board.create("gate", task_type="gate", metadata=GATE)
@@ -98,7 +98,7 @@ def test_gate_with_two_edges_to_a_task_reblocks_it_once() -> None:
     assert kinds == [BLOCKS, WAITS_ON_GATE]
 
 
-def test_child_of_a_blocked_epic_waits_until_the_blocker_closes() -> None:
+def test_child_waits_until_the_blocker_of_its_epic_closes() -> None:
     """Behaviour 403."""
     board = Board()
     before = board.create("Design")
@@ -149,7 +149,7 @@ def test_task_does_not_inherit_a_blocker_that_waits_for_it() -> None:
     assert board.rows.ready.are_ready([child]) == {child}
 
 
-def test_epics_whose_tasks_would_wait_for_each_other_are_refused() -> None:
+def test_edge_is_refused_when_epics_would_wait_for_each_other() -> None:
     """Behaviour 403."""
     board = Board()
     one, two = (board.create(title, task_type="epic") for title in ("One", "Two"))

@@ -1,4 +1,4 @@
-"""Tests of the next-task choice against a full scan, and of internal marks, stale rows and backlogs."""
+"""Choice of the next task compared with a full scan, internal marks, outdated rows, and backlogs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MINUTES = st.sampled_from([0.1, 1, 30])
 
 
 class ChoiceMachine(RuleBasedStateMachine):
-    """State machine whose model checks every task, edge and claim in full."""
+    """State machine whose model checks every task, edge and claim completely."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,11 +47,11 @@ class ChoiceMachine(RuleBasedStateMachine):
         return self.ids[slot % len(self.ids)] if self.ids else None
 
     def naive(self, wanted: NextTask) -> str | None:
-        """Return the oldest matching task, found by a full scan."""
+        """Return the oldest matching task, which a full scan finds."""
         rows, now = self.board.rows, self.board.now
         graph = rows.graph_before(self.ids)
         claims = rows.active_claims(now)
-        # The sort is stable: tasks with the same creation time stay in creation order.
+        # The sort is stable, so tasks with equal creation times stay in creation order.
         for task_id in sorted(self.ids, key=lambda each: graph.tasks[each].created_at):
             task = graph.tasks[task_id]
             held = {aspect_key(claim.aspect) for claim in claims.get(task_id, ())}
@@ -65,7 +65,7 @@ class ChoiceMachine(RuleBasedStateMachine):
         return None
 
     def settle(self) -> None:
-        """Report all due events at once, because the model does not know partial reports."""
+        """Report all due events at once. The model does not support partial reports."""
         while (due := self.board.board.readiness.next_due(self.board.now)) and due <= self.board.now:
             self.board.sweep()
 
@@ -79,7 +79,7 @@ class ChoiceMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.integers(-5, 100), before=SLOTS)
     def create_timer(self, seconds: int, before: int) -> None:
-        """Create a timer gate and make an existing task wait for it."""
+        """Create a timer gate and let an existing task wait for the gate."""
         waiter = self.pick(before)
         opens = (START if seconds < 0 else self.board.now).timestamp() + seconds
         ready_at = START.fromtimestamp(opens, START.tzinfo).isoformat()
@@ -137,7 +137,7 @@ class ChoiceMachine(RuleBasedStateMachine):
         self.board.pass_time(seconds=seconds)
 
     def attempt(self, command: Any) -> Any:
-        """Run a command and return its answer, or None if it is refused."""
+        """Run a command. Return its answer, or None if the command is refused."""
         try:
             return self.board.run(command)
         except LithosError:
@@ -145,9 +145,9 @@ class ChoiceMachine(RuleBasedStateMachine):
 
     @invariant()
     def a_claim_is_told_as_expired_once(self) -> None:
-        """Check that each claim expires once.
+        """Check that each claim expires only once.
 
-        It may expire again if it is renewed after the clock was put back.
+        A claim may expire again if it is renewed after the clock was set back.
         """
         kinds = ("task.claim_expired",)
         told = Counter(event.payload["fence"] for event in self.board.events if event.type in kinds)
@@ -155,12 +155,12 @@ class ChoiceMachine(RuleBasedStateMachine):
 
 
 def test_random_boards_choose_the_same_task_as_a_full_scan() -> None:
-    """behaviour 258: the boards have had any claims, releases, blockers, changes and jumps of the clock."""
+    """behaviour 258: the boards went through random claims, releases, blockers, changes and clock jumps."""
     run_state_machine_as_test(ChoiceMachine, settings=settings(stateful_step_count=40))
 
 
 def steps(board: Board, wanted: NextTask) -> int:
-    """Return the number of SQLite virtual machine steps for a choice: a cost equal on all computers."""
+    """Return the cost of a choice in SQLite virtual machine steps, which are equal on all computers."""
     counted = 0
 
     def count() -> bool:
@@ -176,10 +176,10 @@ def steps(board: Board, wanted: NextTask) -> int:
 
 
 @pytest.mark.parametrize("project", [None, "p"])
-def test_choice_costs_the_same_after_hundreds_of_held_tasks(project: str | None) -> None:
-    """behaviour 258: a choice continues after the last chosen task.
+def test_task_choice_costs_the_same_after_hundreds_of_held_tasks(project: str | None) -> None:
+    """behaviour 258: a choice continues after the task that was chosen last.
 
-    Checking each held task would double the steps.
+    A check of each held task would double the steps.
     """
     board = Board()
     for number in range(500):
@@ -192,7 +192,7 @@ def test_choice_costs_the_same_after_hundreds_of_held_tasks(project: str | None)
     assert late <= 1.2 * early
 
 
-def test_marks_are_limited_and_forgotten_after_a_failed_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marks_are_limited_and_discarded_after_a_failed_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_choice, "KINDS", 3)
     board = Board()
     task = board.create(metadata={"project": "4"})
@@ -200,7 +200,7 @@ def test_marks_are_limited_and_forgotten_after_a_failed_commit(monkeypatch: pyte
         board.run(NextTask(agent="a", project=str(number)))
         assert len(board.board._marks._places) <= 3
     assert board.run(NextTask(agent="a", project="4")) is None
-    board.connection.execute("DELETE FROM claims")  # simulates a transaction that is rolled back
+    board.connection.execute("DELETE FROM claims")  # simulates a transaction that was rolled back
     assert board.run(NextTask(agent="a", project="4")) is None
     board.board.readiness.forget()
     given = board.run(NextTask(agent="a", project="4"))
@@ -217,7 +217,7 @@ def test_task_without_free_aspects_is_skipped(monkeypatch: pytest.MonkeyPatch) -
     assert board.run(NextTask(agent="a", task_id=full)) is None
 
 
-def test_clock_put_back_closes_timers_and_offers_no_held_task() -> None:
+def test_clock_setback_closes_timers_and_offers_no_held_task() -> None:
     """behaviours 258, 260"""
     board = Board()
     opens = START.replace(minute=5).isoformat()
@@ -240,7 +240,7 @@ def test_clock_put_back_closes_timers_and_offers_no_held_task() -> None:
     assert board.run(NextTask(agent="b")).task.id == other
 
 
-def test_many_expiries_are_reported_in_parts_but_takeovers_immediately(
+def test_many_expiries_are_reported_in_parts_but_takeovers_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """behaviour 260"""
@@ -261,7 +261,7 @@ def test_many_expiries_are_reported_in_parts_but_takeovers_immediately(
     assert sorted(expired(board)) == sorted(tasks)
 
 
-def test_closing_a_task_reports_its_expired_claim_first(
+def test_expired_claim_is_reported_before_its_task_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """behaviour 260"""

@@ -1,4 +1,4 @@
-"""Tests for readiness, blockers and gates without a database."""
+"""Readiness, blockers and gates without a database."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_task_waits_until_every_predecessor_is_completed() -> None:
     assert whole.is_ready(whole.tasks["c"], NOW)
 
 
-def test_cancelled_predecessor_can_never_be_satisfied() -> None:
+def test_cancelled_predecessor_is_never_satisfied() -> None:
     """Behaviour 109."""
     one = graph(task("a", status="cancelled"), task("b"), b=[("a", BLOCKS)])
     (blocker,) = one.blockers("b", NOW)
@@ -67,14 +67,14 @@ def test_epics_and_gates_are_never_ready(kind: str) -> None:
         (task("gate", task_type="gate", metadata={"gate_type": "human"}), False),
     ],
 )
-def test_gate_opens_by_completion_and_timer_by_time(gate: Task, passes: bool) -> None:
+def test_gate_opens_by_completion_and_timer_gate_by_time(gate: Task, passes: bool) -> None:
     """Behaviour 117."""
     assert is_gate_open_to_pass(gate, NOW) is passes
     held = graph(gate, task("b"), b=[("gate", WAITS_ON_GATE)])
     assert held.is_ready(held.tasks["b"], NOW) is passes
 
 
-def test_gate_blocker_names_type_and_time() -> None:
+def test_blocker_entry_of_a_gate_names_type_and_time() -> None:
     one = graph(timer("2026-05-02T00:00:00+00:00"), task("b"), b=[("gate", WAITS_ON_GATE)])
     (blocker,) = one.blockers("b", NOW)
     assert blocker.kind == "gate"

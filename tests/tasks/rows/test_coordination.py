@@ -1,4 +1,4 @@
-"""Tests for `coordination.db`: the journal and its order, agents, access log, counts."""
+"""`coordination.db`: the journal and its order, agents, the access log, and counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.kernel.values.events import Event, EventDraft
 from tests.fakes import START
 
 CLOCK = int(START.timestamp() * 1000)
-#: One day in milliseconds, the unit of journal seqs.
+#: One day in milliseconds. Journal sequence numbers (seqs) use this unit.
 DAY = 86_400_000
 
 
@@ -53,7 +53,7 @@ COLUMNS = {
 }
 
 
-def test_tables_have_the_columns_of_the_spec(store):
+def test_tables_have_the_columns_of_the_specification(store):
     found = {
         table: " ".join(row[1] for row in store._reader.execute(f"PRAGMA table_info({table})"))
         for table in COLUMNS
@@ -93,14 +93,14 @@ def test_events_are_read_back_unchanged_and_in_order(store):
     assert store.event_count() == 3
 
 
-def test_new_journal_starts_at_the_clock_without_dropped_events(store):
-    """behaviour 191: a seq that was lost with its file is never used again."""
+def test_new_journal_starts_at_the_clock_without_lost_events(store):
+    """behaviour 191: a sequence number that was lost with its file is never used again."""
     assert store.next_seq() == CLOCK
     assert store.pruned_through() == 0
 
 
-def test_seq_continues_at_the_clock_and_never_decreases(store, path):
-    """behaviour 191: a restored copy does not know later seqs, but the clock has already passed them."""
+def test_sequence_number_follows_the_clock_and_never_decreases(store, path):
+    """behaviour 191: a restored copy lacks later sequence numbers, but the clock is already past them."""
     append(store, make_event(CLOCK), make_event(CLOCK + 5))
     store.close()
     for days, expected in [(-400, CLOCK + 6), (400, CLOCK + 400 * DAY), (1, CLOCK + 400 * DAY)]:
@@ -112,8 +112,8 @@ def test_seq_continues_at_the_clock_and_never_decreases(store, path):
         again.close()
 
 
-def test_positions_of_an_empty_journal_stay_known_after_idle_starts(store, path):
-    """docs/spec/events-http.md §2: a client that got the head of an empty journal missed nothing."""
+def test_positions_of_an_empty_journal_stay_valid_after_idle_starts(store, path):
+    """docs/spec/events-http.md §2: a client that got the head of an empty journal has missed nothing."""
     began = store.head()
     assert began == CLOCK - 1
     for days in (1, 2):
@@ -132,7 +132,7 @@ def test_positions_of_an_empty_journal_stay_known_after_idle_starts(store, path)
 
 
 def test_positions_newer_than_a_restored_copy_are_unknown(store, path):
-    """behaviour 191: no event published after the restore gets the seq of one of the ten lost events."""
+    """behaviour 191: no event after the restore gets the sequence number of one of the ten lost events."""
     append(store, *(make_event(CLOCK + i) for i in range(3)))
     store.close()
     copy = path.read_bytes()
@@ -150,7 +150,7 @@ def test_positions_newer_than_a_restored_copy_are_unknown(store, path):
     store.close()
 
 
-def test_recreated_journal_is_ahead_of_the_lost_one(store, path):
+def test_new_journal_continues_after_the_lost_journal(store, path):
     """behaviour 191"""
     append(store, *(make_event(CLOCK + i) for i in range(1000)))
     store.close()
@@ -161,7 +161,7 @@ def test_recreated_journal_is_ahead_of_the_lost_one(store, path):
 
 
 def test_journal_without_its_counter_continues_after_its_head(store, path):
-    """behaviour 191: this also holds when the clock is behind the head."""
+    """behaviour 191: covers a clock that is behind the head."""
     append(store, make_event(CLOCK + 10**9))
     with store.transaction():
         store._writer.execute("DELETE FROM meta")
@@ -171,7 +171,7 @@ def test_journal_without_its_counter_continues_after_its_head(store, path):
     again.close()
 
 
-def test_seq_counter_survives_pruning_of_all_events(store):
+def test_sequence_counter_survives_pruning_of_all_events(store):
     append(store, make_event(CLOCK), make_event(CLOCK + 1))
     with store.transaction():
         store.prune_events(0)
@@ -190,7 +190,7 @@ def test_pruning_keeps_the_newest_events_and_returns_its_position(store, keep, d
     assert store.pruned_through() == (0 if dropped is None else CLOCK + dropped)
 
 
-def test_seq_is_never_written_twice(store):
+def test_sequence_number_is_never_written_twice(store):
     append(store, make_event(CLOCK))
     with pytest.raises(apsw.ConstraintError):
         append(store, make_event(CLOCK + 1), make_event(CLOCK))
@@ -235,7 +235,7 @@ def test_malformed_metadata_is_read_as_empty(store, metadata):
     assert store.agents()[0].metadata == {}
 
 
-def test_access_log_is_filtered_and_newest_first(store):
+def test_access_log_is_filtered_and_sorted_newest_first(store):
     rows = [
         AuditRow(agent, doc, operation, START + timedelta(seconds=i))
         for i, (agent, doc, operation) in enumerate(
@@ -260,13 +260,13 @@ def test_access_log_is_filtered_and_newest_first(store):
     assert first == [(2, "b", "1", "read", "2026-01-02T03:04:06.000006+00:00")]
 
 
-def test_read_counts_include_only_reads(store):
+def test_read_counts_include_only_read_calls(store):
     with store.transaction():
         store.add_audit([AuditRow("a", "1", op, START) for op in ("read", "read", "search_result")])
     assert store.read_counts() == {"1": 2}
 
 
-def test_open_tasks_and_running_and_expired_claims_are_counted(store):
+def test_open_tasks_and_running_or_expired_claims_are_counted(store):
     def insert(task: str, status: str, *expiries: float) -> None:
         store._writer.execute(
             "INSERT INTO tasks(id,title,status,created_by,created_at) VALUES(?,'t',?,'a','x')", (task, status)
@@ -306,5 +306,5 @@ def test_event_is_found_by_its_type_and_time(store) -> None:
         )  # fmt: skip
         assert found == expected
     assert store.find_event("task.created", START, lambda _: True) is None
-    # The search reads only the next thousand events after that time, and none of them matches.
+    # The search reads only the next thousand events after that time. None of them matches.
     assert store.find_event("task.completed", START, lambda event: event.seq == events[2_000].seq) is None

@@ -1,4 +1,4 @@
-"""Tests for older `coordination.db` files, built by SQL, opened by the store and by a whole server."""
+"""Older `coordination.db` files, which are built by SQL and opened by the store and by a complete server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lithos.tasks.rows.tasks import TaskRows
 from tests.fakes import START
 from tests.servers import refusal, serving
 
-#: Schema of versions before the task graph: SQLite's own times, foreign keys, nullable columns.
+#: Schema of versions before the task graph, with SQLite's own times, foreign keys and nullable columns.
 OLD_SCHEMA = """
 CREATE TABLE agents(
     id TEXT PRIMARY KEY, name TEXT, type TEXT, first_seen_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
@@ -78,7 +78,7 @@ def opened(path: Path, later: timedelta = timedelta(0)) -> Iterator[TaskRows]:
 
 
 def dump(path: Path) -> dict[str, Any]:
-    """Return schema and rows of all tables except fence and event counters, which follow the clock."""
+    """Return schema and rows of all tables except the fence and event counters, which follow the clock."""
     with sql(path) as connection:
         tables = [
             str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
@@ -96,7 +96,7 @@ def pairs(edges: list[TaskEdge]) -> list[tuple[str, str, str]]:
     return [(edge.source, edge.target, edge.type) for edge in edges]
 
 
-def test_completed_at_becomes_resolved_at(path: Path) -> None:
+def test_completed_at_column_becomes_resolved_at(path: Path) -> None:
     """behaviour 126"""
     make_old(path)
     add_task(path, "done", status="completed", completed_at="2025-02-03 04:05:06")
@@ -113,7 +113,7 @@ def test_completed_at_becomes_resolved_at(path: Path) -> None:
     assert "completed_at" not in columns
 
 
-def test_empty_resolved_at_is_filled_and_completed_at_kept(path: Path) -> None:
+def test_empty_resolved_at_is_filled_and_completed_at_is_kept(path: Path) -> None:
     """behaviour 126"""
     make_old(path, "ALTER TABLE tasks ADD COLUMN resolved_at TIMESTAMP")
     add_task(path, "old", status="completed", completed_at="2025-02-03 04:05:06")
@@ -134,8 +134,8 @@ def test_empty_resolved_at_is_filled_and_completed_at_kept(path: Path) -> None:
         assert connection.execute("SELECT COUNT(completed_at) FROM tasks").fetchall() == [(2,)]
 
 
-def test_reopened_task_does_not_get_its_old_time_back(path: Path) -> None:
-    """behaviours 121, 126: the value in the kept `completed_at` column is older than the reopening."""
+def test_reopened_task_does_not_get_its_old_completion_time(path: Path) -> None:
+    """behaviours 121, 126: the `completed_at` column still contains a value from before the reopening."""
     make_old(path, "ALTER TABLE tasks ADD COLUMN resolved_at TIMESTAMP")
     add_task(path, "old", status="completed", completed_at="2025-02-03 04:05:06")
     with opened(path):
@@ -150,7 +150,7 @@ def test_reopened_task_does_not_get_its_old_time_back(path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["depends_on", "blocked_on"])
 @pytest.mark.parametrize("form", ["text", "list"])
-def test_dependencies_in_metadata_become_edges_once(path: Path, key: str, form: str) -> None:
+def test_dependencies_in_metadata_become_edges_only_once(path: Path, key: str, form: str) -> None:
     """behaviour 126"""
     make_old(path)
     add_task(path, "a", {"k": 1})
@@ -168,7 +168,7 @@ def test_dependencies_in_metadata_become_edges_once(path: Path, key: str, form: 
             assert key in kept.metadata
 
 
-def test_only_open_tasks_get_edges_even_to_closed_tasks(path: Path) -> None:
+def test_only_open_tasks_get_edges_including_edges_to_closed_tasks(path: Path) -> None:
     """behaviour 126"""
     make_old(path)
     add_task(path, "done", {"depends_on": ["gone"]}, status="completed")
@@ -182,7 +182,7 @@ def test_only_open_tasks_get_edges_even_to_closed_tasks(path: Path) -> None:
         assert (blocker.kind, blocker.task_id) == ("blocker_unsatisfiable", "gone")
 
 
-async def test_cycles_are_kept_and_shown_with_their_path(tmp_path: Path, path: Path) -> None:
+async def test_dependency_cycles_are_kept_and_shown_with_their_path(tmp_path: Path, path: Path) -> None:
     """behaviour 126"""
     make_old(path)
     for task_id, before in (("a", "c"), ("b", "a"), ("c", "b"), ("after", "a"), ("free", "missing")):
@@ -198,7 +198,7 @@ async def test_cycles_are_kept_and_shown_with_their_path(tmp_path: Path, path: P
         assert "a -> b -> c -> a" in row["message"]
         ready = (await lithos.call("lithos_task_ready"))["tasks"]
         assert [task["id"] for task in ready] == ["free"]
-        # Completing one task of the cycle by hand breaks the cycle.
+        # A person completes one task of the cycle, which breaks the cycle.
         answer = await lithos.call("lithos_task_complete", task_id="a", agent="ann")
         assert sorted(answer["unblocked"]) == ["after", "b"]
 
@@ -221,7 +221,7 @@ async def test_malformed_metadata_is_read_as_empty(tmp_path: Path, path: Path) -
 
 
 @pytest.mark.parametrize("is_old", [True, False])
-def test_opening_an_upgraded_file_again_changes_nothing(path: Path, is_old: bool) -> None:
+def test_upgraded_file_does_not_change_when_it_is_reopened(path: Path, is_old: bool) -> None:
     """behaviour 126"""
     if is_old:
         make_old(path)
@@ -237,8 +237,8 @@ def test_opening_an_upgraded_file_again_changes_nothing(path: Path, is_old: bool
         assert dump(path) == first
 
 
-def test_deleted_edges_are_not_created_again_at_the_next_start(path: Path) -> None:
-    """behaviour 126: dependencies are converted when `task_type` is added, and never later."""
+def test_deleted_edges_are_not_created_again_at_the_next_startup(path: Path) -> None:
+    """behaviour 126: dependencies are converted only when `task_type` is added."""
     make_old(path)
     add_task(path, "a")
     add_task(path, "b", {"depends_on": "a"})
@@ -250,7 +250,7 @@ def test_deleted_edges_are_not_created_again_at_the_next_start(path: Path) -> No
         assert rows.edges_to("b") == []
 
 
-def test_oldest_tables_get_every_missing_column(path: Path) -> None:
+def test_oldest_tables_get_all_missing_columns(path: Path) -> None:
     """behaviour 126"""
     make_old(
         path,
@@ -276,7 +276,10 @@ def test_oldest_tables_get_every_missing_column(path: Path) -> None:
 
 
 async def test_old_file_with_foreign_keys_works_with_every_command(tmp_path: Path, path: Path) -> None:
-    """behaviours 91, 126: columns added late are last, and agents are stored before the rows naming them."""
+    """behaviours 91, 126: columns that were added late are last.
+
+    Agents are stored before rows that name them.
+    """
     make_old(
         path,
         "INSERT INTO tasks(id, title, created_by) VALUES('t', 'T', 'ann')",
@@ -317,7 +320,7 @@ async def test_old_file_with_foreign_keys_works_with_every_command(tmp_path: Pat
     ],
 )
 @pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S.%fZ", "offset"])
-def test_times_in_any_format_are_compared_as_instants(
+def test_times_in_all_formats_are_compared_as_points_in_time(
     path: Path, written: Any, runs: bool, form: str
 ) -> None:
     """behaviour 96"""
@@ -337,7 +340,7 @@ def test_times_in_any_format_are_compared_as_instants(
         assert claim.expires_at == written
 
 
-async def test_unreadable_time_breaks_nothing(tmp_path: Path, path: Path) -> None:
+async def test_unreadable_time_causes_no_error(tmp_path: Path, path: Path) -> None:
     """behaviours 126, 242"""
     make_old(path, "UPDATE agents SET last_seen_at='yesterday'", "UPDATE agents SET first_seen_at=NULL")
     add_task(path, "t", created_at="soon", status="completed", completed_at="never")
@@ -351,9 +354,7 @@ async def test_unreadable_time_breaks_nothing(tmp_path: Path, path: Path) -> Non
         assert (await lithos.call("lithos_task_next", agent="ann"))["task"]["id"] == "u"
 
 
-async def test_metadata_of_migrated_tasks_accepts_patches_but_no_new_dependencies(
-    tmp_path: Path, path: Path
-) -> None:
+async def test_metadata_patches_of_migrated_tasks_cannot_add_dependencies(tmp_path: Path, path: Path) -> None:
     """behaviours 119, 126"""
     make_old(path)
     add_task(path, "a")
@@ -374,8 +375,8 @@ def told(path: Path, table: str) -> set[str]:
         return {str(row[0]) for row in connection.execute(f"SELECT * FROM {table}")}
 
 
-def test_initial_states_of_an_older_file_emit_no_events(path: Path) -> None:
-    """behaviour 260: tasks were ready and claims had expired before Lithos had such events."""
+def test_initial_states_of_an_older_file_cause_no_events(path: Path) -> None:
+    """behaviour 260: tasks became ready and claims expired before Lithos had such events."""
     make_old(
         path,
         "INSERT INTO tasks(id,title,created_by,created_at) VALUES('a','A','ann','2025-01-01')",
@@ -393,7 +394,7 @@ def test_initial_states_of_an_older_file_emit_no_events(path: Path) -> None:
     assert dump(path) == before
 
 
-def test_later_claim_on_equal_aspects_wins_and_all_are_shown(path: Path) -> None:
+def test_claim_that_ends_later_wins_and_all_are_shown(path: Path) -> None:
     """behaviours 126, 242"""
     make_old(
         path,
@@ -417,8 +418,8 @@ def test_later_claim_on_equal_aspects_wins_and_all_are_shown(path: Path) -> None
         assert held == {" Code": "dee", "docs": "cy"}
 
 
-def test_changes_by_an_older_version_are_applied(path: Path) -> None:
-    """behaviour 260: the older version claimed, renewed and closed without updating these tables."""
+def test_changes_made_by_an_older_version_are_applied(path: Path) -> None:
+    """behaviour 260: the older version claimed, renewed and closed tasks without updating these tables."""
     with closing(CoordinationStore.open(path, START)) as store, store.transaction():
         rows = store.written(TaskRows)
         for name in ("open", "closed"):
@@ -447,7 +448,7 @@ def test_changes_by_an_older_version_are_applied(path: Path) -> None:
 
 
 def test_two_unicode_forms_of_an_aspect_become_one(path: Path) -> None:
-    """behaviour 351: the claim that ends later holds the aspect."""
+    """behaviour 351: the aspect belongs to the claim that ends later."""
     one, other = (normalize(form, "\u00e4rger") for form in ("NFC", "NFD"))
     with closing(CoordinationStore.open(path, START)) as store, store.transaction():
         rows = store.written(TaskRows)

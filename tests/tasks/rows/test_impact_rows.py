@@ -1,4 +1,4 @@
-"""Tests that index queries find the dependents of a note and scan no rows of other notes."""
+"""Index queries that find the dependents of a note. They do not scan rows of other notes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def find(rows: TaskRows, task: str, note: str, minutes: int) -> None:
     )
 
 
-def test_newest_findings_and_citations_order_the_tasks(store: CoordinationStore) -> None:
+def test_tasks_are_ordered_by_their_newest_findings_and_citations(store: CoordinationStore) -> None:
     rows = store.written(TaskRows)
     for name in "abcd":
         put(rows, name)
@@ -70,7 +70,7 @@ def test_newest_findings_and_citations_order_the_tasks(store: CoordinationStore)
     assert rows.impact.tasks("none", 10) == []
 
 
-def test_readers_are_counted_by_agent(store: CoordinationStore) -> None:
+def test_readers_of_a_note_are_counted_by_agent(store: CoordinationStore) -> None:
     store.add_audit(
         [
             AuditRow("a", "n", READ, NOW),
@@ -88,8 +88,8 @@ def test_readers_are_counted_by_agent(store: CoordinationStore) -> None:
     assert len(store.rows(TaskRows).impact.readers("n", 1)) == 1
 
 
-def test_reverifications_are_open_tasks_marked_in_their_metadata(store: CoordinationStore) -> None:
-    """Metadata of older files may be invalid JSON, which the index must accept."""
+def test_open_tasks_with_a_metadata_mark_count_as_reverifications(store: CoordinationStore) -> None:
+    """Metadata of older files may be invalid JSON. The index must accept it."""
     rows = store.written(TaskRows)
     put(rows, "yes", {"impact_of": "n"})
     put(rows, "other", {"impact_of": "m"})
@@ -102,7 +102,7 @@ def test_reverifications_are_open_tasks_marked_in_their_metadata(store: Coordina
 
 
 @pytest.mark.parametrize("name", ["_FOUND", "_CITED", "_READERS", "_REVERIFICATION"])
-def test_every_query_searches_an_index_by_the_note(store: CoordinationStore, name: str) -> None:
+def test_every_query_uses_an_index_on_the_note(store: CoordinationStore, name: str) -> None:
     sql = getattr(board_rows, name)
     values = ("n", 10)[: sql.count("?")]
     plan = [str(row[3]) for row in store._reader.execute(f"EXPLAIN QUERY PLAN {sql}", values)]

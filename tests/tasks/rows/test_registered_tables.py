@@ -1,4 +1,4 @@
-"""Tests that `coordination.db` has the tables of the registered capabilities."""
+"""Tables of `coordination.db`, which registered capabilities add."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def made(path: Path, tables: list[CapabilityTables]) -> list[str]:
         return [str(row[0]) for row in rows]
 
 
-def test_tables_are_created_in_the_order_of_their_places(tmp_path: Path) -> None:
-    """Files equal those of earlier versions, whatever the order of the capabilities."""
+def test_tables_are_created_in_a_fixed_order(tmp_path: Path) -> None:
+    """Files equal the files of earlier versions, independent of the order of the capabilities."""
     names = made(tmp_path / "a.db", ALL)
     assert made(tmp_path / "b.db", ALL[::-1]) == names
     firsts = ["tasks", "citations", "requests", "agents", "read_counts", "note_versions"]

@@ -1,4 +1,4 @@
-"""Tests for task rows: order, identity, and graphs larger than one SQL statement."""
+"""Task rows: their order and identity, and graphs that are larger than one SQL statement."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_task_is_read_back_unchanged(rows: TaskRows) -> None:
     assert rows.task("b") is None
 
 
-def test_tasks_are_listed_newest_first_and_ties_by_insertion(rows: TaskRows) -> None:
+def test_tasks_are_listed_newest_first_with_ties_in_insertion_order(rows: TaskRows) -> None:
     """behaviour 100"""
     for name, minutes in (("z", 1), ("a", 0), ("m", 1), ("b", 2)):
         put(rows, name, created_at=NOW + timedelta(minutes=minutes))
@@ -58,7 +58,7 @@ def test_tasks_are_listed_newest_first_and_ties_by_insertion(rows: TaskRows) -> 
     assert [task.id for task in rows.tasks()] == ["b", "m", "z", "a"]
 
 
-def test_children_are_listed_oldest_first_and_ties_by_insertion(rows: TaskRows) -> None:
+def test_children_are_listed_oldest_first_with_ties_in_insertion_order(rows: TaskRows) -> None:
     """behaviour 124"""
     put(rows, "p")
     for name in ("z", "a", "m"):
@@ -85,7 +85,7 @@ def test_repeated_edge_upsert_changes_only_the_metadata(rows: TaskRows) -> None:
     assert rows.edges_to("b", (PARENT_CHILD,)) == []
 
 
-def test_running_claims_end_exactly_at_their_expiry(rows: TaskRows) -> None:
+def test_running_claim_ends_exactly_at_its_expiry(rows: TaskRows) -> None:
     """behaviour 96"""
     claim = Claim(task_id="a", agent="ann", aspect="x", expires_at=NOW, fence=1)
     later = Claim(task_id="b", agent="ann", aspect="x", expires_at=NOW + timedelta(hours=1), fence=2)
@@ -95,7 +95,7 @@ def test_running_claims_end_exactly_at_their_expiry(rows: TaskRows) -> None:
     assert rows.active_claims(NOW) == {"b": [later]}
     assert rows.active_claims(NOW, "a") == {}
     assert rows.active_claims(NOW, "b") == {"b": [later]}
-    assert rows.claim("a", "x") == claim  # the expired claim is not deleted early
+    assert rows.claim("a", "x") == claim  # the expired claim is not deleted too early
 
 
 def test_findings_with_equal_times_keep_their_order(rows: TaskRows) -> None:
@@ -107,7 +107,7 @@ def test_findings_with_equal_times_keep_their_order(rows: TaskRows) -> None:
     assert [finding.id for finding in rows.findings("t")] == ["z", "a", "m"]
 
 
-def test_graph_may_be_larger_than_one_statement(rows: TaskRows) -> None:
+def test_task_graph_may_be_larger_than_one_statement(rows: TaskRows) -> None:
     """behaviours 109, 111"""
     names = [f"t{number:04}" for number in range(1_300)]
     for name in names:
@@ -123,8 +123,8 @@ def test_graph_may_be_larger_than_one_statement(rows: TaskRows) -> None:
     assert len(whole.tasks) == 1_300
 
 
-def test_snapshot_shows_one_moment_during_concurrent_writes(tmp_path: Path) -> None:
-    """behaviour 120: a task is never listed as ready from edges of one moment and statuses of another."""
+def test_snapshot_is_consistent_during_concurrent_writes(tmp_path: Path) -> None:
+    """behaviour 120: the edges and the statuses of a task list must come from the same moment."""
     writer = apsw.Connection(str(tmp_path / "tasks.db"))
     writer.execute("PRAGMA journal_mode=WAL").fetchall()
     writer.execute(TASK_TABLES.create + TASK_TABLES.indexes)

@@ -1,4 +1,4 @@
-"""Tests for running claims and for journal pages, newest first, from the ring and the database."""
+"""Running claims, and journal pages with the newest event first, from the ring buffer and the database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from tests.servers import Lithos, serving
 
 
 async def fill(lithos: Lithos, count: int) -> list[int]:
-    """Journal `count` events of agents and tags in alternation, and return their seqs, newest first."""
+    """Journal `count` events with alternating agents and tags.
+
+    Return their sequence numbers, newest first.
+    """
     for number in range(count):
         agent, tag = ("ann", "even") if number % 2 == 0 else ("bob", "odd")
         await lithos.write(f"Note {number}", agent=agent, tags=[tag])
@@ -51,7 +54,7 @@ async def test_activity_pages_are_newest_first_without_duplicates_or_unwanted_ev
         assert (await activity.page(EventSelection(types=frozenset({"task.created"})), 9)).events == ()
 
 
-async def test_past_activity_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_past_activity_has_a_limited_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(activity_module, "LOOKED", 4)
     monkeypatch.setattr(activity_module, "PAGE", 2)
     async with serving(tmp_path, settled=False, events=EventsConfig(event_buffer_size=2)) as lithos:
@@ -61,7 +64,7 @@ async def test_past_activity_is_bounded(tmp_path: Path, monkeypatch: pytest.Monk
         assert page.is_cut
 
 
-async def test_claims_are_listed_with_their_tasks_by_end(tmp_path: Path) -> None:
+async def test_claims_are_listed_with_their_tasks_sorted_by_end(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False) as lithos:
         activity, clock = lithos.server.get(Activity), lithos.server.clock
         claims_now = lithos.server.get(Claims)

@@ -1,4 +1,4 @@
-"""Tests that board and tools show the same tasks for any dependencies (docs/spec/console.md §1)."""
+"""Board and tools, which must show the same tasks for any dependencies (docs/spec/console.md §1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.servers import MISSING_ID, Clock, Lithos, serving
 
 
 async def titles(lithos: Lithos, column: str, **wanted: str) -> list[str]:
-    """Return the titles of a column in order, fetched in pages of seven."""
+    """Return the titles in a column in order. The pages have seven tasks each."""
     found: list[str] = []
     while True:
         page = await lithos.server.get(BoardReading).columns(
@@ -105,7 +105,7 @@ async def test_board_columns_match_the_tool_lists(tmp_path: Path, seed: int) -> 
         assert {title for some in shown for title in some} == mine
 
 
-async def test_task_trees_are_bounded_and_expand_nothing_twice(tmp_path: Path) -> None:
+async def test_task_trees_are_limited_and_show_each_subtree_once(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False) as lithos:
 
         async def create(title: str, *before: str) -> str:

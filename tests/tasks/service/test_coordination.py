@@ -1,4 +1,4 @@
-"""Tests for task commands as transactions: a command commits with all its events or not at all."""
+"""Task commands as transactions: a command and all its events are committed together or not at all."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def types(lithos: Lithos) -> list[str]:
 # -- events -----------------------------------------------------------------------------------------
 
 
-async def test_every_operation_announces_exactly_the_specified_events(tmp_path: Path) -> None:
+async def test_every_task_operation_announces_exactly_the_specified_events(tmp_path: Path) -> None:
     """behaviours 127, 186"""
     async with serving(tmp_path, clock=Clock(), settled=False) as lithos:
         task = await create(lithos, "Größe")
@@ -99,7 +99,7 @@ async def test_every_operation_announces_exactly_the_specified_events(tmp_path: 
 # -- registration -----------------------------------------------------------------------------------
 
 
-async def test_task_changes_register_the_agent_even_when_refused(tmp_path: Path) -> None:
+async def test_task_change_registers_the_agent_even_when_refused(tmp_path: Path) -> None:
     """behaviours 91, 127"""
     refused: dict[str, dict[str, Any]] = {
         "task_create": {"title": "T", "depends_on": [MISSING_ID]},
@@ -128,7 +128,7 @@ async def test_task_changes_register_the_agent_even_when_refused(tmp_path: Path)
         assert (await lithos.call("lithos_agent_list"))["agents"] == seen
 
 
-async def test_reading_tasks_and_bad_arguments_register_no_agent(tmp_path: Path) -> None:
+async def test_task_reads_and_invalid_arguments_register_no_agent(tmp_path: Path) -> None:
     """behaviour 91"""
     async with serving(tmp_path, settled=False) as lithos:
         task = await create(lithos)
@@ -144,7 +144,7 @@ async def test_reading_tasks_and_bad_arguments_register_no_agent(tmp_path: Path)
 
 @contextmanager
 def refusing_to_commit(lithos: Lithos) -> Iterator[None]:
-    """Let every commit fail after its data was written."""
+    """Let every commit fail after its data has been written."""
     writer = lithos.server.get(Coordinator)._store._writer
     writer.set_commit_hook(lambda: True)
     yield
@@ -167,7 +167,7 @@ OPERATIONS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-async def test_failing_commit_leaves_neither_change_nor_event(tmp_path: Path) -> None:
+async def test_failed_commit_stores_neither_change_nor_event(tmp_path: Path) -> None:
     """behaviour 187"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -190,14 +190,14 @@ async def test_failing_commit_leaves_neither_change_nor_event(tmp_path: Path) ->
                 assert list(answer) == ["status", "code", "message"]
                 assert dump(lithos) == before, tool
                 assert lithos.server.get(Broadcaster).head == head
-            answer = await call(lithos, tool, **given)  # the same call works once commits succeed again
+            answer = await call(lithos, tool, **given)  # the same call succeeds once commits succeed again
             assert {"success", "task_id", "finding_id", "fence"} & answer.keys()
             assert dump(lithos) != before, tool
         seqs = [event.seq for event in lithos.server.get(Coordinator)._store.events_after(0)]
         assert seqs == list(range(seqs[0], seqs[0] + len(seqs)))
 
 
-async def test_refused_command_in_a_batch_undoes_only_itself(tmp_path: Path) -> None:
+async def test_refused_command_in_a_batch_undoes_only_its_own_changes(tmp_path: Path) -> None:
     """behaviours 127, 186"""
     async with serving(tmp_path, settled=False) as lithos:
         results: dict[int, Any] = {}
@@ -215,14 +215,14 @@ async def test_refused_command_in_a_batch_undoes_only_itself(tmp_path: Path) -> 
         made = {answer["task_id"] for answer in results.values() if "code" not in answer}
         assert set(ids(await call(lithos, "task_list"))) == made
         assert types(lithos) == ["task.created", "task.ready"] * 15
-        assert lithos.server.get(Coordinator).mailbox.stats.batches < 30  # many commands shared commits
+        assert lithos.server.get(Coordinator).mailbox.stats.batches < 30  # many commands shared a commit
 
 
 # -- races and fences -------------------------------------------------------------------------------
 
 
-async def test_exactly_one_of_64_racing_agents_gets_an_aspect(tmp_path: Path) -> None:
-    """behaviours 94, 96, 174, 192: this also holds after an expired claim, and then the fence is higher."""
+async def test_exactly_one_of_64_competing_agents_gets_an_aspect(tmp_path: Path) -> None:
+    """behaviours 94, 96, 174, 192: the same is true after an expired claim, but the fence is then higher."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         task = await create(lithos)
@@ -290,7 +290,7 @@ async def test_fence_is_never_reused_after_a_loss_or_restore(
 # -- very many tasks --------------------------------------------------------------------------------
 
 
-async def test_other_work_runs_while_many_tasks_are_serialised() -> None:
+async def test_other_work_continues_while_many_tasks_are_serialised() -> None:
     """behaviour 100: the rows of ten thousand tasks are created in slices."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     views = [
@@ -312,7 +312,7 @@ async def test_other_work_runs_while_many_tasks_are_serialised() -> None:
     assert turns >= 30
 
 
-async def test_gate_in_a_long_chain_is_found(tmp_path: Path) -> None:
+async def test_gate_at_the_end_of_a_long_chain_is_found(tmp_path: Path) -> None:
     """behaviours 110, 111"""
     async with serving(tmp_path, settled=False) as lithos:
         first = before = await gate(lithos)

@@ -1,4 +1,4 @@
-"""Tests for cursors: forward only, shared by name, durable, and known once acknowledged."""
+"""Event cursors. They only move forward, are shared by name, durable, and visible once acknowledged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRAFT = EventDraft(type="note.created", agent="a", payload={}, timestamp=START)
 
 
 class Desk(CoordinatorDesk):
-    """Desk with the event cursors of its subscribers."""
+    """A desk with the event cursors of its subscribers."""
 
     def open(self) -> None:
         super().open()
@@ -56,7 +56,7 @@ async def test_cursor_moves_only_forward_and_survives_a_restart(tmp_path: Path) 
         assert await desk.cursors.start("ada") == 7
 
 
-async def test_acknowledgement_is_known_before_it_is_stored(tmp_path: Path) -> None:
+async def test_acknowledgement_is_visible_before_it_is_stored(tmp_path: Path) -> None:
     async with Desk.at(tmp_path / "c.db") as desk:
         desk.cursors.acknowledge("ada", 9)
         desk.cursors.acknowledge("ada", 8)
@@ -65,7 +65,7 @@ async def test_acknowledgement_is_known_before_it_is_stored(tmp_path: Path) -> N
 
 
 async def test_cancelled_write_loses_no_acknowledgement(tmp_path: Path) -> None:
-    """behaviour 188: a client that acknowledges and disconnects cancels the running write."""
+    """behaviour 188: a client that acknowledges an event and disconnects cancels the running write."""
     async with Desk.at(tmp_path / "c.db") as desk:
         head = await desk.cursors.start("ada")
         desk.cursors.acknowledge("ada", head + 9)
@@ -79,7 +79,7 @@ async def test_cancelled_write_loses_no_acknowledgement(tmp_path: Path) -> None:
         assert desk.store.cursor("ada") == head + 9
 
 
-async def test_full_disk_refuses_new_names_and_loses_no_old_cursor(tmp_path: Path) -> None:
+async def test_full_disk_refuses_new_cursors_but_loses_no_old_cursor(tmp_path: Path) -> None:
     async with Desk.at(tmp_path / "c.db") as desk:
         head = await desk.cursors.start("ada")
         desk.failing = True

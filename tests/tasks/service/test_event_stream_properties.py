@@ -35,13 +35,13 @@ TYPES = ("a", "b", "c")
 
 @define(eq=False)
 class Journal(Inline):
-    """Journal with its writer and a reader. The writer continues while the reader reads."""
+    """Journal with a writer and a reader. The writer continues while the reader reads."""
 
     store: CoordinationStore
     broadcaster: Broadcaster = field(init=False)
     events: list[Event] = field(factory=list)
     meanwhile: list[Callable[[], None]] = field(factory=list)
-    #: These events are committed, but not yet broadcast.
+    #: These events are committed but not broadcast yet.
     late: list[Event] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
@@ -53,7 +53,10 @@ class Journal(Inline):
         self.broadcaster.head = self.store.next_seq() - 1
 
     def publish(self, types: list[str], *, late: bool = False) -> None:
-        """Commit, then broadcast. With `late`, a reader sees the commit before the broadcast."""
+        """Commit events, and then broadcast them.
+
+        With `late`, a reader sees the commit before the broadcast.
+        """
         self.broadcast()
         first = self.store.next_seq()
         events = [
@@ -90,11 +93,12 @@ class Journal(Inline):
 
 @define
 class Client:
-    """Subscriber that resumes after its last event, with the events that it is allowed to see."""
+    """Subscriber that resumes after its last event, and the events that it may see."""
 
     journal: Journal
     wanted: EventFilter
-    #: The client has everything up to this seq. Every later event that passes its filter is due.
+    #: The client has received all events up to this sequence number. Later events that pass its filter are
+    #: due.
     start: int = 0
     got: list[int] = field(factory=list)
     stream: EventStream | None = None
@@ -111,7 +115,7 @@ class Client:
         self.start, self.got = start, []
 
     async def receive(self, count: int) -> None:
-        """Take up to `count` events. A client that was cut off resumes after its last event."""
+        """Receive up to `count` events. A client that was disconnected resumes after its last event."""
         for _ in range(count):
             if self.stream is None:
                 await self.connect(str(self.position))
@@ -140,7 +144,10 @@ class Client:
         self.stream = None
 
     def check(self) -> int:
-        """Assert that the received events are the first due events, and return how many are still due."""
+        """Assert that the received events are the first due events.
+
+        Return the number of events that are still due.
+        """
         due = [e.seq for e in self.journal.events if e.seq > self.start and self.wanted.passes(e)]
         assert due[: len(self.got)] == self.got
         return len(due) - len(self.got)
@@ -211,7 +218,7 @@ def journal_at(template: Path) -> Iterator[Journal]:
 
 
 @given(steps=st.lists(STEPS, max_size=25), types=st.sets(st.sampled_from(TYPES), max_size=2))
-def test_events_arrive_once_in_order_without_loss(
+def test_events_arrive_once_and_in_order_without_loss(
     template: Path, steps: list[tuple[str, Any]], types: set[str]
 ) -> None:
     """behaviours 132, 133, 186, 189"""

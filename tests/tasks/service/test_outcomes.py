@@ -1,4 +1,4 @@
-"""Tests for an actor that cannot answer: callers learn whether anything may have changed."""
+"""Task calls when the actor cannot answer. The caller learns whether anything may have changed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from lithos.kernel.values.errors import InvalidInput, StorageFailed
         (trio.TooSlowError(), "unknown: it took too long. Look again."),
     ],
 )
-def test_missing_answer_reports_whether_anything_changed(failure: Exception, says: str) -> None:
+def test_error_without_an_answer_says_whether_anything_changed(failure: Exception, says: str) -> None:
     with pytest.raises(StorageFailed) as told, honest_outcome("Look again."):
         raise failure
     assert says in told.value.message
 
 
 @pytest.mark.parametrize("make", [lambda: InvalidInput("no"), lambda: ValueError("bug")])
-def test_refusals_and_bugs_are_raised_unchanged(make: Callable[[], Exception]) -> None:
+def test_refusals_and_programming_errors_are_raised_unchanged(make: Callable[[], Exception]) -> None:
     failure = make()
     with pytest.raises(type(failure)) as told, honest_outcome("Look again."):
         raise failure

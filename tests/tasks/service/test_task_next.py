@@ -1,4 +1,4 @@
-"""Tests for `lithos_task_next`, stale fences, strict mode, and events for ready tasks and expired claims."""
+"""`lithos_task_next`, outdated fences, strict mode, and events for ready tasks and expired claims."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def next_task(lithos: Lithos, agent: str = "ann", **wanted: Any) -> Any:
 
 
 async def settle(lithos: Lithos) -> None:
-    """Report the events that are due by the clock. A running server does this twice a second."""
+    """Report the events that are due at this time. A running server does this twice a second."""
     while (due := lithos.server.get(Coordinator)._due) is not None and due <= lithos.server.get(
         Coordinator
     )._clock():
@@ -36,7 +36,7 @@ def told(lithos: Lithos, *kinds: str) -> list[tuple[str, str]]:
 
 
 def ever_told(lithos: Lithos) -> list[tuple[str, str]]:
-    """Return type and task id of all events since the data folder was created, startup included."""
+    """Return type and task id of all events in the data folder, including startup events."""
     drafts = [event.draft for event in lithos.server.get(Coordinator)._store.events_after(0)]
     return [(draft.type, draft.payload["task_id"]) for draft in drafts if draft.type in TOLD]
 
@@ -44,7 +44,7 @@ def ever_told(lithos: Lithos) -> list[tuple[str, str]]:
 # -- choosing ---------------------------------------------------------------------------------------
 
 
-async def test_oldest_ready_task_is_returned_with_its_claim(tmp_path: Path) -> None:
+async def test_task_next_returns_the_oldest_ready_task_with_its_claim(tmp_path: Path) -> None:
     """behaviour 258"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -78,8 +78,8 @@ def claim_of(given: dict[str, Any], agent: str) -> dict[str, Any]:
     return {"agent": agent, "aspect": "work", "fence": given["fence"]}
 
 
-async def test_32_racing_agents_get_different_tasks(tmp_path: Path) -> None:
-    """behaviour 258: no returned task is repeated, blocked or held, and fences grow with each grant."""
+async def test_32_competing_agents_get_different_tasks(tmp_path: Path) -> None:
+    """behaviour 258: no task is returned twice, blocked or held. Fences grow with each claim."""
     async with serving(tmp_path, settled=False) as lithos:
         blocker = await create(lithos, "blocker")
         blocked = [await create(lithos, "blocked", depends_on=[blocker]) for _ in range(5)]
@@ -153,7 +153,7 @@ FENCED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-async def test_stale_fence_is_refused_and_names_the_holder(tmp_path: Path) -> None:
+async def test_error_for_an_outdated_fence_names_the_holder(tmp_path: Path) -> None:
     """behaviour 259"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -174,10 +174,10 @@ async def test_stale_fence_is_refused_and_names_the_holder(tmp_path: Path) -> No
             await call(lithos, tool, **given | {"agent": "bob", "fence": taken["fence"]})
 
 
-async def test_any_active_fence_is_current_and_closed_tasks_ignore_fences(tmp_path: Path) -> None:
-    """behaviour 259: any active claim of the task makes its fence current.
+async def test_any_active_fence_is_valid_and_closed_tasks_ignore_fences(tmp_path: Path) -> None:
+    """behaviour 259: the fence of every active claim on the task is valid.
 
-    A closed task does not check fences.
+    Fences are not checked for a closed task.
     """
     async with serving(tmp_path, settled=False) as lithos:
         task = await create(lithos)
@@ -186,7 +186,7 @@ async def test_any_active_fence_is_current_and_closed_tasks_ignore_fences(tmp_pa
         await call(lithos, "finding_post", task_id=task, summary="s", fence=docs)
         given = {"task_id": task, "agent": "ann", "aspect": "none", "fence": 1}
         stale = await lithos.call("lithos_task_renew", **given)
-        assert refusal(stale, "stale_fence")  # this check runs before claim_not_found
+        assert refusal(stale, "stale_fence")  # this check is made before the check for claim_not_found
         assert stale["held_by"] is None
         missing = await lithos.call("lithos_task_renew", **given | {"fence": docs})
         assert refusal(missing, "claim_not_found")
@@ -216,7 +216,7 @@ async def test_blocked_and_held_tasks_are_allowed_without_strict_mode(tmp_path: 
 async def test_strict_mode_refuses_blocked_claims_and_completion_of_held_tasks(
     tmp_path: Path,
 ) -> None:
-    """behaviour 259: an agent may complete a task that it has claimed, or that no other agent has claimed."""
+    """behaviour 259: an agent may complete a task that it has claimed or that no other agent has claimed."""
     clock, settings = Clock(), CoordinationConfig(strict=True)
     async with serving(tmp_path, clock=clock, coordination=settings, settled=False) as lithos:
         before = await create(lithos, "before")
@@ -248,8 +248,8 @@ async def test_strict_mode_refuses_blocked_claims_and_completion_of_held_tasks(
 # -- events -----------------------------------------------------------------------------------------
 
 
-async def test_expired_claim_is_reported_without_a_call(tmp_path: Path) -> None:
-    """behaviour 260: no client calls; the coordinator checks often enough to report it within two seconds."""
+async def test_expired_claim_is_reported_although_no_client_calls(tmp_path: Path) -> None:
+    """behaviour 260: the coordinator checks often enough to report the expiry within two seconds."""
     assert LAZY_DELAY <= 1
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -266,8 +266,8 @@ async def test_expired_claim_is_reported_without_a_call(tmp_path: Path) -> None:
         stream.close()
 
 
-async def test_each_expiry_is_reported_once_across_restarts(tmp_path: Path) -> None:
-    """behaviour 260: this includes an expiry while no server ran."""
+async def test_each_expiry_is_reported_only_once_across_restarts(tmp_path: Path) -> None:
+    """behaviour 260: covers an expiry while no server was running."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         first, second = await create(lithos), await create(lithos)
@@ -287,7 +287,7 @@ async def test_each_expiry_is_reported_once_across_restarts(tmp_path: Path) -> N
         assert ever_told(lithos)[2:] == due
 
 
-async def test_renewed_released_and_finished_claims_never_expire(tmp_path: Path) -> None:
+async def test_renewed_released_and_finished_claims_do_not_expire(tmp_path: Path) -> None:
     """behaviour 260"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -307,7 +307,7 @@ async def test_renewed_released_and_finished_claims_never_expire(tmp_path: Path)
         assert told(lithos, "task.claim_expired") == [("task.claim_expired", renewed)]
 
 
-async def test_ready_is_reported_at_creation_and_after_the_last_blocker(tmp_path: Path) -> None:
+async def test_ready_event_follows_creation_or_the_end_of_all_blockers(tmp_path: Path) -> None:
     """behaviour 260"""
     async with serving(tmp_path, settled=False) as lithos:
         one, two = await create(lithos, "one"), await create(lithos, "two")
@@ -334,8 +334,8 @@ async def test_ready_is_reported_at_creation_and_after_the_last_blocker(tmp_path
         assert len(told(lithos)) == count + 2
 
 
-async def test_ready_is_reported_when_a_timer_opens_without_a_server(tmp_path: Path) -> None:
-    """behaviour 260: the agent `timer` reports each task once, and a cancelled timer never opens."""
+async def test_ready_event_is_sent_for_timers_opened_without_a_server(tmp_path: Path) -> None:
+    """behaviour 260: the agent `timer` reports each task once. A cancelled timer never opens."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         waiting = list[str]()
@@ -344,10 +344,10 @@ async def test_ready_is_reported_when_a_timer_opens_without_a_server(tmp_path: P
             waiting.append(await create(lithos, str(minute)))
             await link(lithos, timer, waiting[-1], "waits_on_gate")
         await call(lithos, "task_cancel", task_id=timer)
-        assert len(told(lithos)) == 3  # each task was ready until it was linked
+        assert len(told(lithos)) == 3  # each task was ready until it was linked to its predecessor
         assert (await next_task(lithos))["blocked"] == 3
         clock.advance(seconds=30)
-        # The choice reads the clock itself and needs no earlier event.
+        # The choice reads the clock itself. It does not need an earlier event.
         assert (await next_task(lithos))["task"]["id"] == waiting[0]
         assert told(lithos)[3:] == [("task.ready", waiting[0])]
         drafts = [
@@ -363,7 +363,7 @@ async def test_ready_is_reported_when_a_timer_opens_without_a_server(tmp_path: P
         assert len(ever_told(lithos)) == 5
 
 
-async def test_timer_moved_to_the_past_opens_immediately(tmp_path: Path) -> None:
+async def test_timer_moved_to_the_past_opens_at_once(tmp_path: Path) -> None:
     """behaviour 260"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -377,7 +377,7 @@ async def test_timer_moved_to_the_past_opens_immediately(tmp_path: Path) -> None
         assert (await next_task(lithos))["blocked"] == 1
 
 
-async def test_task_and_finding_events_have_tags_and_an_excerpt(
+async def test_task_and_finding_events_contain_tags_and_an_excerpt(
     tmp_path: Path,
 ) -> None:
     """behaviour 260"""
@@ -408,7 +408,7 @@ async def fail(lithos: Lithos, given: Any, output: str) -> Any:
     )  # fmt: skip
 
 
-async def test_failing_task_is_retried_after_growing_pauses_and_then_fails(tmp_path: Path) -> None:
+async def test_failing_task_is_retried_after_growing_pauses_and_finally_fails(tmp_path: Path) -> None:
     """Behaviour 404."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:

@@ -1,4 +1,4 @@
-"""Tests that `coordination.db` stays bounded: old rows are deleted in steps while writes continue."""
+"""Size limits of `coordination.db`. Old rows are deleted in steps while writes continue."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Notes:
 
 
 class Desk(CoordinatorDesk):
-    """Desk with a coordinator and its upkeep over a real database."""
+    """A desk with a coordinator and its upkeep on a real database."""
 
     def __init__(self, path: Path, **bounds: Any) -> None:
         super().__init__(path, journal_size=bounds.get("journal_size", 100_000))
@@ -75,8 +75,8 @@ class Desk(CoordinatorDesk):
         return self.store._reader.execute(f"SELECT COUNT(*) FROM {table}").fetchall()[0][0]
 
 
-async def test_accesses_are_kept_for_the_configured_days(tmp_path: Path) -> None:
-    """docs/spec/cli-config.md §4: the setting is events.audit_days."""
+async def test_accesses_are_kept_for_the_configured_number_of_days(tmp_path: Path) -> None:
+    """docs/spec/cli-config.md §4: the setting is `events.audit_days`."""
     async with Desk.at(tmp_path / "c.db", audit_days=3) as desk:
         for _ in range(5):
             await desk.access(400)
@@ -92,7 +92,7 @@ async def test_accesses_are_kept_for_the_configured_days(tmp_path: Path) -> None
 
 
 async def test_newest_accesses_are_kept_up_to_the_configured_number(tmp_path: Path) -> None:
-    """docs/spec/cli-config.md §4: the setting is events.audit_rows."""
+    """docs/spec/cli-config.md §4: the setting is `events.audit_rows`."""
     async with Desk.at(tmp_path / "c.db", audit_rows=1000) as desk:
         await desk.access(2500)
         await desk.upkeep.look()
@@ -100,7 +100,7 @@ async def test_newest_accesses_are_kept_up_to_the_configured_number(tmp_path: Pa
         assert (len(rows), rows[0][0], rows[-1][0]) == (1000, 2500, 1501)
 
 
-async def test_reads_deleted_from_the_log_still_count(tmp_path: Path) -> None:
+async def test_reads_that_were_deleted_from_the_log_still_count(tmp_path: Path) -> None:
     async with Desk.at(tmp_path / "c.db", audit_rows=10) as desk:
         for _ in range(3):
             await desk.access(700, READ)
@@ -114,7 +114,7 @@ async def test_reads_deleted_from_the_log_still_count(tmp_path: Path) -> None:
     again.close()
 
 
-async def test_read_counts_of_deleted_notes_are_bounded(tmp_path: Path, monkeypatch: Any) -> None:
+async def test_read_counts_of_deleted_notes_are_limited(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "GONE_NOTES", 5)
     async with Desk.at(tmp_path / "c.db", audit_rows=1) as desk:
         for number in range(20):
@@ -127,7 +127,7 @@ async def test_read_counts_of_deleted_notes_are_bounded(tmp_path: Path, monkeypa
 
 
 async def test_writes_continue_between_pruning_steps(tmp_path: Path) -> None:
-    """A write during a large pruning waits for one short step at most."""
+    """During a large pruning, a write waits for at most one short step."""
     async with Desk.at(tmp_path / "c.db", audit_rows=10) as desk:
         await desk.access(6_000)
         written = 0
@@ -152,8 +152,8 @@ def draft(text: str) -> EventDraft:
     return EventDraft(type="task.completed", agent="a", payload={"outcome": text}, timestamp=START)
 
 
-async def test_journal_is_bounded_in_bytes_and_returns_its_start(tmp_path: Path) -> None:
-    """docs/spec/events-http.md §2: a pruned position gives a resync."""
+async def test_journal_size_in_bytes_is_limited(tmp_path: Path) -> None:
+    """docs/spec/events-http.md §2: a client at a pruned position gets `resync`."""
     async with Desk.at(tmp_path / "c.db") as desk:
         desk.upkeep.journal_bytes = 1_000_000
         seqs = [await desk.mailbox.ask(AppendEvents((draft("x" * 20_000),))) for _ in range(120)]
@@ -168,8 +168,8 @@ async def test_journal_is_bounded_in_bytes_and_returns_its_start(tmp_path: Path)
         assert len(desk.store.events_after(0)) == len(kept)
 
 
-async def test_journal_with_a_lowered_limit_is_pruned_without_new_events(tmp_path: Path) -> None:
-    """docs/spec/events-http.md §2: the newest events.journal_size events are kept."""
+async def test_lowered_journal_limit_applies_without_new_events(tmp_path: Path) -> None:
+    """docs/spec/events-http.md §2: the newest `events.journal_size` events are kept."""
     async with Desk.at(tmp_path / "c.db") as desk:
         for _ in range(10):
             await desk.mailbox.ask(AppendEvents(tuple(draft("x") for _ in range(100))))
@@ -179,7 +179,7 @@ async def test_journal_with_a_lowered_limit_is_pruned_without_new_events(tmp_pat
         assert desk.store.pruned_through() == desk.store.events_after(0)[0].seq - 1
 
 
-async def test_many_new_bytes_start_the_check_early(tmp_path: Path, monkeypatch: Any) -> None:
+async def test_many_new_bytes_start_the_size_check_early(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("lithos.events.journal.coordinator.GROWTH", 300_000)
     async with Desk.at(tmp_path / "c.db") as desk, trio.open_nursery() as nursery:
         desk.upkeep.journal_bytes = 100_000
@@ -194,7 +194,7 @@ async def test_many_new_bytes_start_the_check_early(tmp_path: Path, monkeypatch:
         nursery.cancel_scope.cancel()
 
 
-async def test_idle_agents_are_deleted_unless_data_names_them(tmp_path: Path) -> None:
+async def test_idle_agents_are_deleted_unless_stored_data_names_them(tmp_path: Path) -> None:
     async with Desk.at(tmp_path / "c.db") as desk:
         for name in ("idle", "creator", "claimer", "finder", "author", "reader", "fresh"):
             await desk.mailbox.ask(RegisterAgent(name, None, None, {"k": "v"}))
@@ -207,16 +207,16 @@ async def test_idle_agents_are_deleted_unless_data_names_them(tmp_path: Path) ->
         await desk.mailbox.ask(MoveCursor("reader", desk.coordinator.head))
         desk.coordinator.touch("fresh")
         await desk.upkeep.look()
-        # The holder of the claim that ended long ago is deleted as well.
+        # The agent whose claim ended long ago is also deleted.
         kept = {"creator", "finder", "author", "reader", "fresh"}
         assert set(desk.coordinator.agents) == kept
         assert {agent.id for agent in desk.store.agents()} == set(desk.coordinator.agents)
         assert "idle" not in desk.coordinator.agents
-        # A deleted agent that returns counts as new.
+        # A deleted agent that returns counts as a new agent.
         assert await desk.mailbox.ask(RegisterAgent("idle", None, None, None)) is True
 
 
-async def test_surplus_agents_are_deleted_before_their_year(tmp_path: Path, monkeypatch: Any) -> None:
+async def test_surplus_agents_are_deleted_before_a_year_has_passed(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "AGENTS", 10)
     async with Desk.at(tmp_path / "c.db") as desk:
         for number in range(30):
@@ -228,7 +228,7 @@ async def test_surplus_agents_are_deleted_before_their_year(tmp_path: Path, monk
         assert desk.count("agents") == 10
 
 
-async def test_stored_agents_are_bounded_in_bytes(tmp_path: Path, monkeypatch: Any) -> None:
+async def test_stored_agents_have_a_limit_in_bytes(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "AGENT_BYTES", 300_000)
     async with Desk.at(tmp_path / "c.db") as desk:
         for number in range(20):
@@ -238,7 +238,7 @@ async def test_stored_agents_are_bounded_in_bytes(tmp_path: Path, monkeypatch: A
         assert set(desk.coordinator.agents) == {"a15", "a16", "a17", "a18", "a19"}
 
 
-async def test_agent_that_acts_meanwhile_is_kept(tmp_path: Path) -> None:
+async def test_agent_that_acts_during_the_deletion_is_kept(tmp_path: Path) -> None:
     async with Desk.at(tmp_path / "c.db") as desk:
         desk.coordinator.touch("back")
         await desk.mailbox.ask(Flush())
@@ -256,8 +256,8 @@ async def test_agent_that_acts_meanwhile_is_kept(tmp_path: Path) -> None:
         assert [agent.id for agent in desk.store.agents()] == ["back"]
 
 
-async def test_cursors_idle_for_a_year_are_deleted_and_restart(tmp_path: Path) -> None:
-    """docs/spec/events-http.md §4: a deleted name counts as new and starts at the head."""
+async def test_cursors_idle_for_a_year_are_deleted_and_start_again(tmp_path: Path) -> None:
+    """docs/spec/events-http.md §4: a deleted cursor name counts as new and starts at the head."""
     async with Desk.at(tmp_path / "c.db") as desk:
         for name in ("idle", "moved", ENRICH_AGENT):
             await desk.mailbox.ask(MoveCursor(name))
@@ -273,7 +273,7 @@ async def test_cursors_idle_for_a_year_are_deleted_and_restart(tmp_path: Path) -
         assert await cursors.start("idle") == desk.coordinator.head
 
 
-async def test_surplus_cursors_are_deleted_before_their_year(tmp_path: Path, monkeypatch: Any) -> None:
+async def test_surplus_cursors_are_deleted_before_a_year_has_passed(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "CURSORS", 3)
     async with Desk.at(tmp_path / "c.db") as desk:
         for number in range(8):
@@ -284,7 +284,7 @@ async def test_surplus_cursors_are_deleted_before_their_year(tmp_path: Path, mon
         assert kept == [5, 6, 7]
 
 
-async def test_old_ended_claims_are_deleted_and_their_tasks_kept(tmp_path: Path) -> None:
+async def test_old_ended_claims_are_deleted_but_their_tasks_are_kept(tmp_path: Path) -> None:
     async with Desk.at(tmp_path / "c.db") as desk:
         task = await desk.run(CreateTask(title="T", agent="a"))
         claim = (await desk.run(ClaimAspect(task_id=task, aspect="x", agent="a"))).claim
@@ -298,8 +298,8 @@ async def test_old_ended_claims_are_deleted_and_their_tasks_kept(tmp_path: Path)
         assert again.claim.fence > claim.fence
 
 
-async def test_texts_of_an_older_database_stay_readable(tmp_path: Path) -> None:
-    """Limits apply to new input. Data of earlier versions is neither cut nor refused."""
+async def test_texts_in_an_older_database_stay_readable(tmp_path: Path) -> None:
+    """Limits apply to new input. Data from earlier versions is neither shortened nor refused."""
     path = tmp_path / "c.db"
     CoordinationStore.open(path, START).close()
     store = CoordinationStore.open(path, START)
@@ -319,13 +319,13 @@ async def test_texts_of_an_older_database_stay_readable(tmp_path: Path) -> None:
 
 
 async def test_upstream_data_of_any_age_is_kept(tmp_path: Path) -> None:
-    """behaviour 242: another Lithos wrote the accesses, ended claims and idle agents of the file."""
+    """behaviour 242: another Lithos wrote the accesses, ended claims and idle agents in the file."""
     upstream.make(tmp_path / "c.db", upstream.COORDINATION["0.4"], upstream.coordination_rows("0.4"))
     async with Desk.at(tmp_path / "c.db", audit_days=3, audit_rows=10) as desk:
         await desk.access(400)
         await desk.run(RegisterAgent(id="new", name=None, type=None, metadata=None))
         desk.clock.now += 800 * DAY
-        for _ in range(2):  # the first run deletes surplus rows, the second old rows
+        for _ in range(2):  # the first pass deletes surplus rows, and the second pass deletes old rows
             await desk.upkeep.look()
         assert desk.audited() == 2
         assert desk.count("claims") == 2

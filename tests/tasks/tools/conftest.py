@@ -1,4 +1,4 @@
-"""Fixtures with a clock that starts at the beginning of a year and moves only when a test moves it."""
+"""Fixtures with a clock. It starts at the beginning of a year and moves only when a test moves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests for `lithos_agent_register`, `lithos_agent_info`, `lithos_agent_list` and automatic registration."""
+"""`lithos_agent_register`, `lithos_agent_info`, `lithos_agent_list`, and automatic registration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 
 
-async def test_registering_twice_merges_the_agent_data(tmp_path: Path) -> None:
+async def test_repeated_registration_merges_the_agent_data(tmp_path: Path) -> None:
     """behaviour 90"""
     clock = Clock()
     async with serving(tmp_path, clock=clock) as lithos:
@@ -31,7 +31,7 @@ async def test_registering_twice_merges_the_agent_data(tmp_path: Path) -> None:
         assert await lithos.call("lithos_agent_info", id="ann") == info
 
 
-async def test_acting_registers_the_agent_without_an_event(tmp_path: Path) -> None:
+async def test_any_change_registers_its_agent_without_an_event(tmp_path: Path) -> None:
     """behaviours 91, 127"""
     clock = Clock()
     async with serving(tmp_path, clock=clock) as lithos:
@@ -54,7 +54,7 @@ async def test_acting_registers_the_agent_without_an_event(tmp_path: Path) -> No
         assert (await lithos.call("lithos_agent_info", id="deletes"))["last_seen_at"] == start
 
 
-async def test_agent_list_is_filtered_and_most_recent_first(lithos: Lithos, clock: Clock) -> None:
+async def test_agent_list_is_filtered_and_sorted_by_recent_activity(lithos: Lithos, clock: Clock) -> None:
     """behaviour 91"""
     for name, kind in (("a", "x"), ("b", "y"), ("c", "x")):
         await lithos.call("lithos_agent_register", id=name, type=kind)

@@ -1,4 +1,4 @@
-"""Tests for `lithos_stats`."""
+"""`lithos_stats` on a complete server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_empty_server_reports_every_key(lithos: Lithos) -> None:
     }
 
 
-async def test_statistics_follow_the_notes(tmp_path: Path) -> None:
+async def test_statistics_change_with_the_notes(tmp_path: Path) -> None:
     """behaviours 140, 170"""
     clock = Clock()
     put_note(tmp_path, "a.md", "---\nsource_url: https://e.org/x\n---\n# A\n")
@@ -52,7 +52,7 @@ async def test_statistics_follow_the_notes(tmp_path: Path) -> None:
         assert (await lithos.call("lithos_stats"))["expired_docs"] == 1
 
 
-async def test_index_drift_is_reported(tmp_path: Path) -> None:
+async def test_index_drift_is_reported_in_the_statistics(tmp_path: Path) -> None:
     """behaviour 140"""
     async with serving(tmp_path) as lithos:
         await lithos.create()

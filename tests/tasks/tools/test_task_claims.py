@@ -1,4 +1,4 @@
-"""Tests for `lithos_task_claim`, `lithos_task_renew` and `lithos_task_release`."""
+"""`lithos_task_claim`, `lithos_task_renew` and `lithos_task_release` on a complete server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 
 
 async def claim(lithos: Lithos, task: str, agent: str = "ann", aspect: str = "code", **more: Any) -> Any:
-    """Claim an aspect and return the answer, which may be a refusal."""
+    """Claim an aspect. Return the answer, which may be a refusal."""
     return await lithos.call("lithos_task_claim", task_id=task, aspect=aspect, agent=agent, **more)
 
 
@@ -25,7 +25,7 @@ async def claims(lithos: Lithos, task: str) -> list[dict[str, Any]]:
     return found
 
 
-async def test_claim_lasts_an_hour_and_returns_its_end(lithos: Lithos, clock: Clock) -> None:
+async def test_claim_lasts_one_hour_and_returns_its_end(lithos: Lithos, clock: Clock) -> None:
     """behaviours 93, 192"""
     task = await create(lithos)
     answer = await claim(lithos, task)
@@ -40,7 +40,7 @@ async def test_claim_lasts_an_hour_and_returns_its_end(lithos: Lithos, clock: Cl
     assert list(lithos.events()[2][1]) == ["task_id", "agent", "aspect", "fence"]
 
 
-async def test_held_aspect_is_refused_naming_holder_and_end(lithos: Lithos, clock: Clock) -> None:
+async def test_refusal_for_a_held_aspect_names_holder_and_end(lithos: Lithos, clock: Clock) -> None:
     """behaviours 93, 127, 174"""
     task = await create(lithos)
     held = await claim(lithos, task)
@@ -60,10 +60,10 @@ async def test_held_aspect_is_refused_naming_holder_and_end(lithos: Lithos, cloc
 
 
 @pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
-async def test_unicode_forms_of_an_aspect_are_equal(
+async def test_unicode_forms_of_an_aspect_count_as_equal(
     lithos: Lithos, clock: Clock, forms: tuple[str, str]
 ) -> None:
-    """behaviour 351: this applies to claims, renewals and releases."""
+    """behaviour 351: covers claims, renewals and releases."""
     one, other = (normalize(form, "\u00c4rger.md") for form in forms)
     task = await create(lithos)
     await claim(lithos, task, "ann", one)
@@ -89,7 +89,7 @@ async def test_unknown_or_closed_task_cannot_be_claimed(lithos: Lithos, clock: C
     assert (await claim(lithos, done))["success"]
 
 
-async def test_repeated_claim_restarts_the_time_under_a_new_fence(lithos: Lithos, clock: Clock) -> None:
+async def test_repeated_claim_starts_again_with_a_new_fence(lithos: Lithos, clock: Clock) -> None:
     """behaviours 93, 192"""
     task = await create(lithos)
     first = await claim(lithos, task)
@@ -101,7 +101,7 @@ async def test_repeated_claim_restarts_the_time_under_a_new_fence(lithos: Lithos
     assert [event for event, _ in lithos.events()[2:]] == ["task.claimed", "task.claimed"]
 
 
-async def test_repeated_claim_with_a_shorter_time_ends_earlier(lithos: Lithos, clock: Clock) -> None:
+async def test_repeated_claim_with_a_shorter_duration_ends_earlier(lithos: Lithos, clock: Clock) -> None:
     """behaviours 93, 96"""
     task = await create(lithos)
     await claim(lithos, task, ttl_minutes=60)
@@ -113,7 +113,7 @@ async def test_repeated_claim_with_a_shorter_time_ends_earlier(lithos: Lithos, c
     assert given["fence"] > second["fence"]
 
 
-async def test_claim_time_is_clamped_and_never_refused(lithos: Lithos, clock: Clock) -> None:
+async def test_claim_duration_is_limited_instead_of_refused(lithos: Lithos, clock: Clock) -> None:
     """behaviour 95"""
     task = await create(lithos)
     wishes: list[tuple[Any, float]] = [
@@ -128,7 +128,7 @@ async def test_claim_time_is_clamped_and_never_refused(lithos: Lithos, clock: Cl
         assert (answer["new_expires_at"], answer["ttl_minutes"]) == (until, minutes), wanted
 
 
-async def test_claim_times_are_configurable(tmp_path: Path) -> None:
+async def test_claim_durations_are_configurable(tmp_path: Path) -> None:
     """behaviour 95"""
     clock = Clock()
     settings = CoordinationConfig(claim_default_ttl_minutes=5, claim_max_ttl_minutes=10)
@@ -200,7 +200,7 @@ async def test_claim_of_another_agent_is_not_found(lithos: Lithos, clock: Clock)
     assert await claims(lithos, task) == held
 
 
-async def test_release_frees_the_aspect_even_of_an_expired_claim(lithos: Lithos, clock: Clock) -> None:
+async def test_release_frees_the_aspect_even_if_the_claim_has_expired(lithos: Lithos, clock: Clock) -> None:
     """behaviours 96, 97"""
     task = await create(lithos)
     for minutes in (5, 90):
@@ -214,7 +214,7 @@ async def test_release_frees_the_aspect_even_of_an_expired_claim(lithos: Lithos,
     assert (await claim(lithos, task, "bob"))["success"]
 
 
-async def test_closing_a_task_frees_its_claims_without_further_events(lithos: Lithos, clock: Clock) -> None:
+async def test_closed_task_frees_its_claims_without_further_events(lithos: Lithos, clock: Clock) -> None:
     """behaviour 98"""
     other = await create(lithos)
     await claim(lithos, other)

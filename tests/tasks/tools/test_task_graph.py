@@ -1,4 +1,4 @@
-"""Tests for readiness, blockers, gates, edges, children, spawning and reopening as clients see them."""
+"""Readiness, blockers, gates, edges, children, spawning and reopening, as clients see them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def ready(lithos: Lithos, **filters: Any) -> list[str]:
 
 
 async def blockers(lithos: Lithos, task: str) -> list[dict[str, Any]]:
-    """Return the reasons why a task waits, or [] if it is not listed as blocked."""
+    """Return the reasons why a task waits. Return [] if the task is not in the blocked list."""
     tasks = (await call(lithos, "task_blocked", limit=1000))["tasks"]
     found: list[dict[str, Any]] = next((row["blockers"] for row in tasks if row["id"] == task), [])
     return found
@@ -63,7 +63,7 @@ async def test_cancelled_predecessor_needs_intervention(lithos: Lithos) -> None:
     assert all("intervention" in row["message"] for row in rows)
 
 
-async def test_completion_names_only_direct_plain_open_dependents(lithos: Lithos) -> None:
+async def test_completion_lists_only_direct_open_dependents_that_are_plain_tasks(lithos: Lithos) -> None:
     """behaviours 113, 115, 120"""
     done = await create(lithos)
     direct = await create(lithos, depends_on=[done])
@@ -106,15 +106,15 @@ async def test_timer_gate_opens_by_time(lithos: Lithos, clock: Clock) -> None:
     assert await ready(lithos) == []
     clock.advance(seconds=1)
     assert await ready(lithos) == [one]
-    (row,) = await blockers(lithos, by_block)  # a `blocks` edge waits for completion, even of a timer
+    (row,) = await blockers(lithos, by_block)  # a `blocks` edge of a timer waits for completion
     assert (row["kind"], row["type"]) == ("task", "blocks")
     assert await complete(lithos, early) == [two]
-    await call(lithos, "task_cancel", task_id=timer)  # A timer cancelled after its time is never satisfied.
+    await call(lithos, "task_cancel", task_id=timer)  # A timer cancelled after its time is not satisfied.
     (row,) = await blockers(lithos, one)
     assert row["kind"] == "blocker_unsatisfiable"
 
 
-async def test_gate_with_damaged_metadata_blocks(lithos: Lithos) -> None:
+async def test_gate_with_damaged_metadata_blocks_its_tasks(lithos: Lithos) -> None:
     """behaviour 117"""
     store = lithos.server.get(Coordinator)._store
     for metadata in ("{}", "nonsense", '{"gate_type":"timer"}', '{"gate_type":"timer","ready_at":"x"}'):
@@ -128,7 +128,7 @@ async def test_gate_with_damaged_metadata_blocks(lithos: Lithos) -> None:
         assert await complete(lithos, waiting) == [task]
 
 
-async def test_epics_and_gates_are_in_neither_list(lithos: Lithos) -> None:
+async def test_epics_and_gates_are_neither_ready_nor_blocked(lithos: Lithos) -> None:
     """behaviour 115"""
     task = await create(lithos)
     waiting = await gate(lithos)
@@ -139,7 +139,7 @@ async def test_epics_and_gates_are_in_neither_list(lithos: Lithos) -> None:
     assert await call(lithos, "task_blocked") == {"tasks": [], "total": 0}
 
 
-async def test_parents_and_discoveries_never_block(lithos: Lithos) -> None:
+async def test_parent_and_discovery_edges_never_block(lithos: Lithos) -> None:
     """behaviour 113"""
     one, two, three = [await create(lithos, str(n)) for n in range(3)]
     await link(lithos, one, two, "parent_child")
@@ -148,7 +148,7 @@ async def test_parents_and_discoveries_never_block(lithos: Lithos) -> None:
     assert await ready(lithos) == [three, two, one]
 
 
-async def test_cycles_across_blocks_and_gates_are_refused(lithos: Lithos) -> None:
+async def test_cycles_of_blocks_edges_and_gates_are_refused(lithos: Lithos) -> None:
     """behaviour 111"""
     one, two, three = [await create(lithos, str(n)) for n in range(3)]
     waiting = await gate(lithos)
@@ -161,11 +161,11 @@ async def test_cycles_across_blocks_and_gates_are_refused(lithos: Lithos) -> Non
     assert refusal(await link(lithos, waiting, one, "waits_on_gate"), "cycle")
     assert refusal(await link(lithos, waiting, one), "cycle")
     assert (await link(lithos, waiting, await create(lithos), "waits_on_gate"))["success"]
-    assert (await link(lithos, three, one, "parent_child"))["success"]  # parent edges have a separate rule
+    assert (await link(lithos, three, one, "parent_child"))["success"]  # parent edges have their own rule
     assert len((await call(lithos, "task_edge_list", task_id=one))["edges"]) == 2
 
 
-async def test_child_has_one_parent_and_no_ancestor_as_descendant(lithos: Lithos) -> None:
+async def test_child_has_only_one_parent_and_cannot_be_its_ancestor(lithos: Lithos) -> None:
     """behaviour 112"""
     one, two, three = [await create(lithos, str(n)) for n in range(3)]
     assert (await link(lithos, one, two, "parent_child"))["success"]
@@ -176,7 +176,7 @@ async def test_child_has_one_parent_and_no_ancestor_as_descendant(lithos: Lithos
     assert (await link(lithos, three, one))["success"]
 
 
-async def test_edges_are_checked_in_the_order_of_the_spec(lithos: Lithos) -> None:
+async def test_edges_are_checked_in_the_specified_order(lithos: Lithos) -> None:
     """behaviours 114, 118, 127"""
     one, two = await create(lithos), await create(lithos)
     await link(lithos, one, two)
@@ -207,7 +207,7 @@ async def test_edges_are_listed_from_the_perspective_of_the_task(lithos: Lithos,
     await link(lithos, two, three)
     await link(lithos, three, two, "discovered_from")
     clock.advance(hours=1)
-    await link(lithos, one, two, metadata={"new": 1}, agent="cy")  # replaces only the metadata
+    await link(lithos, one, two, metadata={"new": 1}, agent="cy")  # this call replaces only the metadata
     assert lithos.events() == events
     expected = {
         "from_task_id": one, "to_task_id": two, "type": "blocks", "direction": "outgoing",
@@ -236,7 +236,7 @@ async def test_edges_are_listed_from_the_perspective_of_the_task(lithos: Lithos,
     assert await call(lithos, "task_edge_list", task_id=MISSING_ID) == {"edges": [], "total": 0}
 
 
-async def test_ready_and_blocked_filter_before_the_limit(lithos: Lithos) -> None:
+async def test_ready_and_blocked_lists_are_filtered_before_the_limit(lithos: Lithos) -> None:
     """behaviour 123"""
     tagged = await create(lithos, tags=["x", "y"], metadata={"project": "p", "n": 1})
     before = await create(lithos)
@@ -250,7 +250,7 @@ async def test_ready_and_blocked_filter_before_the_limit(lithos: Lithos) -> None
     assert await ready(lithos, project="p", metadata_match={"n": 1}, tags=["y"]) == [tagged]
     assert await ready(lithos, metadata_match={"n": True}) == []
     await call(lithos, "task_claim", task_id=tagged, aspect="code")
-    assert await ready(lithos, tags=["x"]) == [tagged]  # claims never exclude a task
+    assert await ready(lithos, tags=["x"]) == [tagged]  # a claim never removes a task from the list
     (row,) = (await call(lithos, "task_ready", tags=["x"], with_claims=False))["tasks"]
     assert list(row) == RECORD
     assert ids(await call(lithos, "task_blocked", project="p", tags=["x"], limit=1)) == [held]
@@ -320,10 +320,10 @@ async def test_spawned_task_inherits_missing_values(lithos: Lithos) -> None:
     (row,) = await blockers(lithos, waiting["id"])
     assert row["task_id"] == source
     assert await complete(lithos, source) == [waiting["id"]]
-    assert (await spawn())["tags"] == ["a", "b"]  # a closed source works, too
+    assert (await spawn())["tags"] == ["a", "b"]  # a closed source task also works
 
 
-async def test_refused_spawn_leaves_nothing(lithos: Lithos) -> None:
+async def test_refused_spawn_creates_nothing(lithos: Lithos) -> None:
     """behaviours 119, 125, 127"""
     source = await create(lithos)
     events = lithos.events()
@@ -341,7 +341,7 @@ async def test_refused_spawn_leaves_nothing(lithos: Lithos) -> None:
     assert lithos.events() == events
 
 
-async def test_reopening_a_completed_task_blocks_again(lithos: Lithos, clock: Clock) -> None:
+async def test_reopened_task_blocks_its_dependents_again(lithos: Lithos, clock: Clock) -> None:
     """behaviours 121, 122"""
     task, other = await create(lithos, metadata={"k": 1}, tags=["x"]), await create(lithos)
     sole = await create(lithos, depends_on=[task])
@@ -369,7 +369,7 @@ async def test_reopening_a_completed_task_blocks_again(lithos: Lithos, clock: Cl
     assert len(lithos.events()) == told + 1
 
 
-async def test_reopening_a_cancelled_task_reblocks_no_tasks(lithos: Lithos) -> None:
+async def test_reopened_cancelled_task_blocks_no_further_tasks(lithos: Lithos) -> None:
     """behaviours 121, 122"""
     task = await create(lithos)
     waiting = await create(lithos, depends_on=[task])

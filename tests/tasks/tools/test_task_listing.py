@@ -1,4 +1,4 @@
-"""Tests for parameters and defaults of the listed task tools."""
+"""Parameters and defaults of the task tools in the tool list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from lithos.server.tools.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Lithos, refusal, serving
 
-#: Required and optional parameters by tool name, in spec order. contract/test_registry.py checks the rest.
+#: Required and optional parameters by tool name, in the order of the specification. contract/test_registry.py
+#: checks the other tools.
 TOOLS = {
     "task_create": ("title agent", "description tags metadata task_type depends_on parent_task_id "
         "request_id"),
@@ -53,7 +54,7 @@ DEFAULTS = {
 }  # fmt: skip
 
 
-async def test_parameters_and_defaults_follow_the_spec(tmp_path: Path) -> None:
+async def test_parameters_and_defaults_match_the_specification(tmp_path: Path) -> None:
     """behaviour 172"""
     async with serving(tmp_path, server={"tools": "full"}, settled=False) as lithos:
         schemas = {spec.name: spec.input_schema for spec in lithos.server.tools.listed()}

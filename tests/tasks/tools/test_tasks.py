@@ -1,4 +1,4 @@
-"""Tests for creating, changing, closing and listing tasks and for findings. Every answer key is checked."""
+"""Creation, change, closing and listing of tasks, and findings. Every answer key is checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.memory.tools.task_calls import RECORD, call, create, gate, ids, recor
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 
 
-async def test_new_task_is_recorded_as_given(tmp_path: Path) -> None:
+async def test_new_task_has_the_given_values(tmp_path: Path) -> None:
     """behaviours 51, 107"""
     clock = Clock()
     async with serving(tmp_path, clock=clock) as lithos:
@@ -71,7 +71,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_refused_creation_leaves_no_task_and_no_event(lithos: Lithos) -> None:
+async def test_refused_creation_stores_no_task_and_no_event(lithos: Lithos) -> None:
     """behaviours 116, 119, 127, 173"""
     kept = await create(lithos, "kept")
     before = lithos.events()
@@ -94,7 +94,7 @@ async def test_gates_of_every_kind_can_be_created(lithos: Lithos) -> None:
         assert (await record(lithos, made))["metadata"] == {"gate_type": kind, "note": "x"}
 
 
-async def test_timer_time_is_stored_in_utc_and_whole_seconds(lithos: Lithos, clock: Clock) -> None:
+async def test_timer_time_is_stored_in_utc_with_whole_seconds(lithos: Lithos, clock: Clock) -> None:
     """behaviour 116"""
     made = await gate(lithos, gate_type="timer", ready_at="2030-01-01T10:00:00.987654+02:00")
     assert (await record(lithos, made))["metadata"]["ready_at"] == "2030-01-01T08:00:00+00:00"
@@ -149,7 +149,7 @@ async def test_refused_update_changes_and_announces_nothing(lithos: Lithos) -> N
     assert lithos.events() == events
 
 
-async def test_parallel_updates_of_different_keys_all_stay(lithos: Lithos, clock: Clock) -> None:
+async def test_parallel_updates_of_different_keys_are_all_kept(lithos: Lithos, clock: Clock) -> None:
     """behaviour 105"""
     task = await create(lithos)
     async with trio.open_nursery() as nursery:
@@ -160,7 +160,7 @@ async def test_parallel_updates_of_different_keys_all_stay(lithos: Lithos, clock
     assert len(lithos.events()) == 42
 
 
-async def test_update_that_would_invalidate_a_gate_is_refused(lithos: Lithos, clock: Clock) -> None:
+async def test_update_that_would_make_a_gate_invalid_is_refused(lithos: Lithos, clock: Clock) -> None:
     """behaviour 116"""
     human = await gate(lithos)
     timer = await gate(lithos, gate_type="timer", ready_at="2030-01-01")
@@ -180,7 +180,7 @@ async def test_update_that_would_invalidate_a_gate_is_refused(lithos: Lithos, cl
     assert (await record(lithos, timer))["metadata"] == {"gate_type": "ci"}
 
 
-async def test_closed_task_accepts_only_metadata(lithos: Lithos, clock: Clock) -> None:
+async def test_closed_task_accepts_only_metadata_updates(lithos: Lithos, clock: Clock) -> None:
     """behaviour 167"""
     for close in ("task_complete", "task_cancel"):
         task = await create(lithos, metadata={"k": 1})
@@ -198,7 +198,7 @@ async def test_closed_task_accepts_only_metadata(lithos: Lithos, clock: Clock) -
         assert lithos.events() == events
 
 
-async def test_complete_and_cancel_close_a_task_once(lithos: Lithos, clock: Clock) -> None:
+async def test_task_can_be_completed_or_cancelled_only_once(lithos: Lithos, clock: Clock) -> None:
     """behaviours 98, 99"""
     done, dropped = await create(lithos), await create(lithos)
     clock.advance(minutes=5)
@@ -233,7 +233,7 @@ async def test_unknown_receipt_leaves_the_task_open(lithos: Lithos, clock: Clock
     assert (await record(lithos, task))["status"] == "open"
     assert lithos.events() == events
     assert (await lithos.call("lithos_agent_info", id="bob"))["id"] == "bob"
-    await call(lithos, "task_complete", task_id=task, receipt_id="r")  # no effect without feedback
+    await call(lithos, "task_complete", task_id=task, receipt_id="r")  # it has no effect without feedback
     assert (await record(lithos, task))["status"] == "completed"
 
 
@@ -272,7 +272,9 @@ async def test_task_list_filters_are_combined(lithos: Lithos, clock: Clock) -> N
         assert refusal(await lithos.call("lithos_task_list", **bad), "invalid_input")
 
 
-async def test_resolved_since_returns_tasks_closed_since_then(lithos: Lithos, clock: Clock) -> None:
+async def test_resolved_since_filter_returns_tasks_closed_since_that_time(
+    lithos: Lithos, clock: Clock
+) -> None:
     """behaviour 102"""
     done, dropped, _, again = [await create(lithos, str(n)) for n in range(4)]
     await call(lithos, "task_complete", task_id=again)
@@ -286,7 +288,7 @@ async def test_resolved_since_returns_tasks_closed_since_then(lithos: Lithos, cl
     assert ids(await call(lithos, "task_list", resolved_since="2026-01-01T01:00:00.000001")) == []
 
 
-async def test_claims_are_listed_on_request(lithos: Lithos, clock: Clock) -> None:
+async def test_claims_are_listed_only_on_request(lithos: Lithos, clock: Clock) -> None:
     """behaviours 96, 101, 103, 107"""
     claimed, free = await create(lithos), await create(lithos)
     first = await call(lithos, "task_claim", task_id=claimed, aspect="code", ttl_minutes=1)
@@ -313,7 +315,7 @@ async def test_claims_are_listed_on_request(lithos: Lithos, clock: Clock) -> Non
     assert await call(lithos, "task_status", task_id=MISSING_ID) == {"tasks": [], "total": 0}
 
 
-async def test_status_without_a_task_lists_exactly_the_open_ones(lithos: Lithos, clock: Clock) -> None:
+async def test_status_without_a_task_id_lists_exactly_the_open_tasks(lithos: Lithos, clock: Clock) -> None:
     """behaviour 168"""
     one, two, three = [await create(lithos, str(n)) for n in range(3)]
     four = await gate(lithos)
@@ -323,14 +325,16 @@ async def test_status_without_a_task_lists_exactly_the_open_ones(lithos: Lithos,
     assert ids(await call(lithos, "task_status", task_id=one)) == [one]
 
 
-async def test_unknown_task_error_has_the_specified_wording(lithos: Lithos, clock: Clock) -> None:
+async def test_unknown_task_error_has_the_specified_text(lithos: Lithos, clock: Clock) -> None:
     """behaviour 107"""
     answer = await lithos.call("lithos_task_get", task_id="nope")
     expected = {"status": "error", "code": "task_not_found", "message": "Task 'nope' not found."}
     assert list(answer.items()) == list(expected.items())
 
 
-async def test_metadata_match_is_type_sensitive_and_its_keys_are_data(lithos: Lithos, clock: Clock) -> None:
+async def test_metadata_match_distinguishes_types_and_treats_keys_as_data(
+    lithos: Lithos, clock: Clock
+) -> None:
     """behaviours 71, 108"""
     evil = "k') OR 1=1 --"
     tasks = {

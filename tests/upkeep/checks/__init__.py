@@ -1,1 +1,1 @@
-"""Tests of the checks and samples of a running server."""
+"""Tests of a running server's checks and samples."""

@@ -1,4 +1,4 @@
-"""Tests of `lithos care`: it changes nothing, and opens each task once (behaviour 288)."""
+"""`lithos care`. It changes nothing and opens each task only once (behaviour 288)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tests.text.words.test_similarity import ON_PUMPS, PUMP
 
 
 def long(thing: str) -> str:
-    """Return a text that shares no two neighbouring words with the text about any other `thing`."""
+    """Return a text. It shares no two neighbouring words with the text about any other `thing`."""
     return " ".join(f"{thing}{number} {thing}{number * 7}." for number in range(1, 60))
 
 
 def write_vault(data: Path) -> None:
-    """Write one note without defects, and a note for each kind of defect."""
+    """Write one note without defects, and one note for each kind of defect."""
     old = "updated_at: 2025-01-01T00:00:00+00:00\ncreated_at: 2025-01-01T00:00:00+00:00\n"
     put_note(data, "hub.md", f"# Hub\n\n[[Pump]], [[On pumps]], [[stub]], [[Wind station]] {long('thing')}")
     put_note(data, "pump.md", f"# Pump\n\n{PUMP} See [[Hub]].")
@@ -70,7 +70,7 @@ async def command(lithos: Lithos, tool: str, **given: Any) -> dict[str, Any]:
 
 
 def paths(answer: Mapping[str, Any]) -> dict[str, list[list[str]]]:
-    """Return the paths of each row by group."""
+    """Return the note paths of each row, by group."""
     found: dict[str, list[list[str]]] = {}
     for row in answer["rows"]:
         found.setdefault(row["group"], []).append(sorted(note["path"] for note in row["notes"]))
@@ -111,10 +111,10 @@ def templated(subject: str) -> str:
     return f"# {subject}\n\n{asked}\n\n{' '.join(f'{subject}{number}' for number in range(14))}"
 
 
-async def test_pages_from_one_template_are_not_duplicates_in_any_folder(tmp_path: Path) -> None:
-    """behaviour 400: a few pages in one folder, or one page in each of many.
+async def test_pages_from_one_template_are_not_reported_as_duplicates(tmp_path: Path) -> None:
+    """behaviour 400: covers a few pages in one folder, and one page in each of many folders.
 
-    Copies are reported as duplicates, small groups first.
+    Copies are reported as duplicates. Small groups come first.
     """
     for number in range(5):
         put_note(tmp_path, f"few/{number}.md", templated(f"few{number}x"))
@@ -136,20 +136,20 @@ async def test_pages_from_one_template_are_not_duplicates_in_any_folder(tmp_path
         assert groups.index("dead_links") < groups.index("duplicates") < groups.index("stubs")
 
 
-async def test_read_notes_are_used_and_settled_notes_not_duplicates(tmp_path: Path) -> None:
+async def test_read_notes_and_settled_notes_are_not_reported(tmp_path: Path) -> None:
     """behaviour 288"""
     async with cared_for(tmp_path) as lithos:
         ids = {item["path"]: item["id"] for item in (await lithos.call("lithos_list"))["items"]}
         await lithos.read(ids["old.md"], agent_id="ben")
         await lithos.write("Pump", id=ids["pump.md"], derived_from_ids=[ids["pump-again.md"]], content=PUMP)
         await lithos.server.get(VectorIndexer).converged()
-        await lithos.audit()  # Wait until the read is stored.
+        await lithos.audit()  # Wait until the read has been stored.
         found = paths(await command(lithos, "lithos_care"))
         assert "unused" not in found
         assert "duplicates" not in found
 
 
-async def test_contradicted_and_doubtful_notes_and_copies_are_reported(tmp_path: Path) -> None:
+async def test_contradicted_notes_doubtful_notes_and_copies_are_reported(tmp_path: Path) -> None:
     """behaviour 288"""
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
@@ -182,7 +182,7 @@ async def test_each_group_gets_one_task_until_its_rows_change(tmp_path: Path) ->
         shown = (await lithos.call("lithos_task_status", task_id=stubs))["tasks"][0]
         assert shown["title"] == "Care for notes: stubs"
         assert "stub.md: 5 words" in shown["description"]
-        # A completed task is not opened again for the same notes, but for other notes.
+        # A completed task is not opened again for the same notes. It is opened again for other notes.
         await lithos.call("lithos_task_complete", task_id=stubs, agent="ann")
         assert not any(
             task["is_new"] for task in (await command(lithos, "lithos_care_tasks", by="ann"))["tasks"]

@@ -1,4 +1,4 @@
-"""Tests of the check registry: one decorated function appears in all views."""
+"""Check registry: a check is one decorated function and appears in all views."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_check_names_are_unique_within_a_view(view: str) -> None:
     assert len(names) == len(set(names))
 
 
-def test_only_checks_of_derived_state_and_files_can_repair() -> None:
+def test_only_checks_of_derived_data_and_files_can_repair() -> None:
     load_checks()
     assert {each.name for each in findings.CHECKS if each.mend is not None} == {
         "indices", "provenance_projection", "DUPLICATE_ID", "MISSING_ID", "MISSING_TITLE",
@@ -42,7 +42,7 @@ def test_only_checks_of_derived_state_and_files_can_repair() -> None:
     }  # fmt: skip
 
 
-async def test_registered_check_runs_in_doctor_and_server(
+async def test_registered_check_runs_in_doctor_and_in_the_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load_checks()

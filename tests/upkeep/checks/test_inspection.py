@@ -1,4 +1,4 @@
-"""Tests of the checks that a running server makes of itself."""
+"""Checks that a running server makes of itself."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_check_names_files_that_are_served_wrongly(tmp_path: Path) -> None
         assert "twice-" in found["duplicated"].message
 
 
-async def test_concurrent_callers_share_the_results_of_one_run(
+async def test_simultaneous_callers_share_the_results_of_one_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = 0

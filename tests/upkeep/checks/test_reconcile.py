@@ -1,4 +1,4 @@
-"""Tests of reconciling derived state without a server (docs/spec/cli-config.md §2.2)."""
+"""Reconciliation of derived data without a server (docs/spec/cli-config.md §2.2)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _quick_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def make_data(data: Path) -> Config:
-    """Create a data directory with correct derived state and an edge that a person asserted."""
+    """Create a data directory with correct derived data and an edge that a person asserted."""
     for path, text in NOTES.items():
         put_note(data, path, text)
     async with serving(data) as server:
@@ -48,7 +48,7 @@ async def make_data(data: Path) -> Config:
 
 
 async def run(config: Config, *scopes: str, dry_run: bool = False) -> list[dict[str, Any]]:
-    """Reconcile and return the envelopes. A dry run must leave every byte and every time unchanged."""
+    """Reconcile and return the envelopes. Assert that a dry run changes no byte and no file time."""
     data = config.of(StorageConfig).data_dir
     before = (snapshot(data), tree(data))
     results = await reconcile(config, scopes or SCOPES, dry_run=dry_run)
@@ -134,8 +134,10 @@ def break_index(data: Path, damage: str) -> None:
         ("other notes", ["doc_set_mismatch", "doc_set_mismatch"]),
     ],
 )
-async def test_damaged_index_is_found_and_repaired(tmp_path: Path, damage: str, expected: list[str]) -> None:
-    """Behaviour 162: the index may have the right number of notes, but the wrong notes."""
+async def test_damaged_index_is_detected_and_repaired(
+    tmp_path: Path, damage: str, expected: list[str]
+) -> None:
+    """Behaviour 162: the number of indexed notes may be right although the notes are wrong."""
     config = await make_data(tmp_path)
     break_index(tmp_path, damage)
     (looked,) = await run(config, "indices", dry_run=True)
@@ -146,7 +148,7 @@ async def test_damaged_index_is_found_and_repaired(tmp_path: Path, damage: str, 
     assert (await run(config, "indices"))[0]["status"] == "noop"
 
 
-async def test_provenance_edges_are_repaired_and_asserted_edges_are_kept(tmp_path: Path) -> None:
+async def test_provenance_edges_are_repaired_and_asserted_edges_kept(tmp_path: Path) -> None:
     """Behaviour 88."""
     config = await make_data(tmp_path)
     assert projected(config) == [(TWO, ONE, 1.0)]
@@ -180,10 +182,10 @@ async def test_incomplete_scan_removes_no_edges(tmp_path: Path) -> None:
     assert projected(config) == [(TWO, ONE, 1.0)]
 
 
-async def test_failing_scope_does_not_affect_other_scopes(
+async def test_failed_scope_does_not_affect_other_scopes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behaviour 162: a scope repairs only its own state, and its failure does not stop the others."""
+    """Behaviour 162: a scope repairs only its own data. Its failure does not stop the other scopes."""
     config = await make_data(tmp_path)
     remove_index(tmp_path / ".tantivy")
 
@@ -221,7 +223,7 @@ async def test_unrepairable_index_is_reported_as_failure(
     assert "no model" in envelope["failures"][0]["detail"]
 
 
-async def test_unreadable_note_is_not_an_index_error(tmp_path: Path) -> None:
+async def test_unreadable_note_does_not_count_as_an_index_error(tmp_path: Path) -> None:
     config = await make_data(tmp_path)
     put_note(tmp_path, "two.md", b"\x00 binary now")
     assert (await run(config, "indices", dry_run=True))[0]["status"] == "noop"
@@ -231,7 +233,7 @@ async def test_unreadable_note_is_not_an_index_error(tmp_path: Path) -> None:
 
 
 async def test_dry_run_reads_the_wal_of_a_killed_server(tmp_path: Path) -> None:
-    """The newest rows of a database may be only in its write-ahead log."""
+    """The newest rows of a database may exist only in its write-ahead log."""
     config = await make_data(tmp_path)
     path = tmp_path / ".lithos" / "edges.db"
     writer = apsw.Connection(str(path))
@@ -254,7 +256,7 @@ async def test_dry_run_works_while_a_server_runs(tmp_path: Path) -> None:
         assert "check_failed" not in reasons(indices)
 
 
-async def test_ownership_of_the_directory_ends_with_the_block(tmp_path: Path) -> None:
+async def test_directory_is_released_at_the_end_of_the_block(tmp_path: Path) -> None:
     for _ in range(2):
         async with owned(StorageConfig(data_dir=tmp_path)):
             pass

@@ -1,4 +1,4 @@
-"""Tests of check runs over all notes: on request, shared for a while, and in slices."""
+"""Check runs over all notes: on request, in slices, and with a report that callers share for a while."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.servers import serving
 async def rounds(
     data: Path, monkeypatch: pytest.MonkeyPatch, look: Callable[[CareRun], AsyncIterator[Issue]]
 ) -> AsyncIterator[CareRuns]:
-    """Yield a `CareRuns` whose single check runs over 20 notes."""
+    """Yield a `CareRuns` object whose only check runs over 20 notes."""
     check = Check(name="made", views=("made",), place=1, look=look)
     monkeypatch.setattr(care, "checks_of", lambda view: [check])
     async with serving(data, settled=False) as lithos, trio.open_nursery() as nursery:
@@ -38,7 +38,7 @@ async def first_report(made: CareRuns) -> IssueReport:
     return report
 
 
-async def test_report_counts_all_issues_and_keeps_the_first(
+async def test_report_counts_all_issues_but_lists_only_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def look(notes: CareRun) -> AsyncIterator[Issue]:
@@ -73,7 +73,7 @@ async def test_report_is_shared_until_it_is_too_old(tmp_path: Path, monkeypatch:
         assert runs == 2
 
 
-async def test_slow_run_lets_other_tasks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_check_run_lets_other_tasks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     turns = 0
 
     async def look(notes: CareRun) -> AsyncIterator[Issue]:

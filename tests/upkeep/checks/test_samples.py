@@ -1,4 +1,4 @@
-"""Tests of a running server's samples: rates, durations from histogram differences, and limits."""
+"""Samples of a running server: rates, durations from histogram differences, and limits."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def make_samples(metrics: Metrics) -> Samples:
 
 
 @pytest.mark.autojump
-async def test_sample_shows_only_events_since_the_last_sample() -> None:
+async def test_sample_contains_only_events_since_the_previous_sample() -> None:
     metrics = Metrics()
     samples = make_samples(metrics)
-    for _ in range(100):  # These calls come before the first sample.
+    for _ in range(100):  # These calls are made before the first sample.
         metrics.count("tool_calls", "lithos_read")
         metrics.observe("search_duration_seconds", 9.0, "hybrid", "true")
     async with trio.open_nursery() as nursery:
@@ -61,7 +61,7 @@ async def test_samples_are_kept_for_an_hour() -> None:
 
 
 def test_quantile_is_interpolated_within_its_bucket() -> None:
-    table = {  # Counts up to 1, 2 and infinity, and the share of the quantile.
+    table = {  # Counts up to 1, 2 and infinity, and the fraction of the quantile.
         (0, 0, 0, 0.5): None,
         (10, 10, 10, 0.5): 0.5,
         (10, 20, 20, 0.95): pytest.approx(1.9),
@@ -76,7 +76,7 @@ def test_resident_memory_is_plausible_for_a_python_process() -> None:
     assert 5_000_000 < resident_memory() < 50_000_000_000
 
 
-def test_totals_are_summed_over_all_labels() -> None:
+def test_metric_totals_are_summed_over_all_labels() -> None:
     metrics = Metrics()
     metrics.count("tool_calls", "a")
     metrics.count("tool_calls", "b", by=2)

@@ -1,4 +1,4 @@
-"""Tests of the command `lithos validate`, and of what `--fix` changes in files."""
+"""Command `lithos validate`, and the file changes that `--fix` makes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def put_whole(data: Path, path: str, *, note_id: str, title: str, more: str = ""
 
 
 def put_one_of_each(data: Path) -> None:
-    """Write at least one issue of every group."""
+    """Write at least one issue for every group."""
     put_note(data, "bare.md", "No frontmatter.\n")
     put_note(data, "binary.md", b"\x00")
     url = "source_url: https://example.org/Page{}\n"
@@ -62,7 +62,7 @@ def issues_of(answer: Any) -> dict[str, list[str]]:
     return {group: [each["path"] for each in issues] for group, issues in answer["groups"].items()}
 
 
-def test_validate_finds_every_group_and_changes_nothing(program: Program) -> None:
+def test_validate_finds_issues_of_every_group_and_changes_nothing(program: Program) -> None:
     put_one_of_each(program.data)
     copy = "x/same.sync-conflict-20260304-050607-ABCDEFG.md"
     put_whole(program.data, copy, note_id="id-3", title="Same one", body="as another machine wrote it")
@@ -90,7 +90,7 @@ def test_validate_finds_every_group_and_changes_nothing(program: Program) -> Non
     assert (done.answer["total"], done.code) == (12, 1)
 
 
-def test_report_lists_ten_of_a_group_and_strict_exits_1(program: Program) -> None:
+def test_report_lists_ten_entries_per_group_and_strict_exits_1(program: Program) -> None:
     links = " ".join(f"[[Missing {chr(97 + number)}]]" for number in range(12))
     put_whole(program.data, "a.md", note_id="id-1", title="A", body=links)
     done = program.run("validate")
@@ -112,7 +112,7 @@ def test_report_lists_ten_of_a_group_and_strict_exits_1(program: Program) -> Non
 
 
 def test_fix_adds_missing_fields_once_and_keeps_other_bytes(program: Program) -> None:
-    """The vault is as people keep it. All existing lines stay in their order."""
+    """The vault is in the form that people write. All existing lines stay in order."""
     folder = make_vault(program.data)
     before = snapshot(folder)
     first = program.run("validate", "--fix", "ids", "--yes", "--json").answer
@@ -138,7 +138,7 @@ def test_fix_adds_missing_fields_once_and_keeps_other_bytes(program: Program) ->
     assert snapshot(folder) == after
 
 
-async def test_fixed_id_is_the_id_that_the_server_used(tmp_path: Path) -> None:
+async def test_fix_writes_the_id_that_the_server_already_used(tmp_path: Path) -> None:
     """Behaviour 177."""
     file = put_note(tmp_path, "inbox/idea.md", "An idea about zebras.\n")
     async with serving(tmp_path) as lithos:
@@ -154,8 +154,8 @@ async def test_fixed_id_is_the_id_that_the_server_used(tmp_path: Path) -> None:
         assert (read["metadata"]["author"], read["title"]) == ("unknown", "idea")
 
 
-def test_moved_note_gets_the_id_that_it_had_before(tmp_path: Path, program: Program) -> None:
-    """behaviour 270: this includes moves while no server ran, before the next server start."""
+def test_moved_note_gets_its_earlier_id(tmp_path: Path, program: Program) -> None:
+    """behaviour 270: covers moves that happened while no server ran, before the next server start."""
     file = put_note(tmp_path, "inbox/idea.md", "An idea about zebras.\n")
     trio.run(_start_once, tmp_path)
     file.rename(file.with_name("moved.md"))
@@ -169,7 +169,7 @@ async def _start_once(data: Path) -> None:
 
 
 def fix(data: Path) -> Fixing:
-    """Run `fix_notes` without the program, for tests inside an event loop."""
+    """Call `fix_notes` without the command line, for tests inside an event loop."""
     files = NoteFiles(data / "knowledge")
     before = validate_notes(files)
     return fix_notes(
@@ -177,8 +177,8 @@ def fix(data: Path) -> Fixing:
     )
 
 
-async def test_later_duplicates_get_new_ids_that_a_server_uses(tmp_path: Path) -> None:
-    """The new text may be as long as the old one, and a note may be derived from its own old id."""
+async def test_later_duplicates_get_new_ids_that_the_server_uses(tmp_path: Path) -> None:
+    """The new text may be as long as the old text. A note may be derived from its own old id."""
     old = "11111111-1111-4111-8111-111111111111"
     more = f"derived_from_ids: [{old}]\n"
     put_whole(tmp_path, "a.md", note_id=old, title="A", more=more)
@@ -195,7 +195,7 @@ async def test_later_duplicates_get_new_ids_that_a_server_uses(tmp_path: Path) -
     assert fix(tmp_path).fixed == 0
 
 
-def test_unwritable_file_does_not_stop_fixes_of_other_files(
+def test_unwritable_file_does_not_prevent_fixes_of_other_files(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("a", "b", "c"):
@@ -251,7 +251,7 @@ def test_amended_document_differs_only_in_the_given_fields(path: str) -> None:
     assert (new.note.title, new.note.extra, new.note.tags) == (old.note.title, old.note.extra, old.note.tags)
 
 
-def test_new_id_differs_from_ids_of_other_files() -> None:
+def test_new_id_differs_from_the_ids_of_all_files() -> None:
     given = frozenset({"id", "title", "author"})
     files = [
         CheckedFile(path=f"{number}.md", note=Note(id=note_id, title="T"), given=given)
@@ -261,7 +261,7 @@ def test_new_id_differs_from_ids_of_other_files() -> None:
     assert [(each.path, each.values, each.issues) for each in planned] == [("1.md", {"id": "c"}, 1)]
 
 
-def test_errors_warnings_and_infos_are_distinguished(program: Program) -> None:
+def test_validation_distinguishes_errors_warnings_and_information(program: Program) -> None:
     """behaviour 261"""
     put_note(program.data, "plain.md", "No frontmatter, as most files of a vault.\n")
     done = program.run("validate", "--strict")
@@ -281,7 +281,7 @@ def test_errors_warnings_and_infos_are_distinguished(program: Program) -> None:
     assert done.code == 1
 
 
-def test_equal_titles_in_two_folders_are_allowed_per_folder(
+def test_equal_titles_are_allowed_in_different_folders(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 253, 261"""
@@ -293,13 +293,15 @@ def test_equal_titles_in_two_folders_are_allowed_per_folder(
 
 
 class Terminal(io.StringIO):
-    """A terminal at which a person types answers."""
+    """A terminal where a person types answers."""
 
     def isatty(self) -> bool:
         return True
 
 
-def test_fix_shows_planned_changes_and_asks_first(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fix_shows_its_planned_changes_and_asks_first(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """behaviour 261"""
     put_note(program.data, "a.md", "text\n")
     before = snapshot(program.data / "knowledge")
@@ -309,7 +311,7 @@ def test_fix_shows_planned_changes_and_asks_first(program: Program, monkeypatch:
         assert "Changes to write to 1 files:\n  a.md: title: a, author: unknown\n" in done.out
         assert "Change 1 files? [y/N]" in done.err
         assert done.code == 1
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))  # Without a terminal, no question is asked.
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))  # Without a terminal, the command asks no question.
     done = program.run("validate", "--fix")
     assert "--yes" in done.err
     assert "?" not in done.err
@@ -336,7 +338,7 @@ def test_ids_are_written_only_on_request(program: Program) -> None:
     assert (done.answer["fixed"], done.answer["remaining"], done.code) == (1, 0, 0)
 
 
-def test_served_note_keeps_its_id_when_a_copy_sorts_first(program: Program) -> None:
+def test_served_note_keeps_its_id_when_its_copy_sorts_first(program: Program) -> None:
     async def create() -> str:
         async with serving(program.data) as lithos:
             return str(await lithos.create("Shared", "text", path="shared.md"))

@@ -1,4 +1,4 @@
-"""Tests of the usage counts of a scripted day. The expected numbers were counted by hand (behaviour 289)."""
+"""Usage counts of a scripted day. The expected numbers were counted by hand (behaviour 289)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOWHERE = ["elsewhere"]
 
 @frozen
 class Day:
-    """A server after the scripted day, and the tokens of its briefings by agent."""
+    """A server after the scripted day, and the briefing tokens of each agent."""
 
     lithos: Lithos
     clock: Clock
@@ -55,7 +55,7 @@ async def scripted_day(data: Path) -> AsyncIterator[Day]:
 
         backup = await lithos.create("Backup", "The database is backed up every night.", agent="ann")
         wind = await lithos.create("Wind stations", "They stand on the roof.", agent="ann")
-        # Agent ben makes one retrieval for a task, one search with and one without results, and cites a note
+        # Agent ben makes one retrieval for a task, one search with results and one without, and cites a note
         # by ann. He reads two notes, one of them twice.
         first = await task("ben")
         shown = await retrieve("ben", QUESTION, task_id=first)
@@ -66,8 +66,9 @@ async def scripted_day(data: Path) -> AsyncIterator[Day]:
         for note in (backup, backup, wind):
             await lithos.read(note, agent_id="ben")
         await complete(first, "ben", backup)
-        # Agent cem asks the same question in a retrieval and a briefing, with the cited note among the first
-        # three results. He also asks twice where there are no notes. A request for news is not a question.
+        # Agent cem asks the same question in a retrieval and in a briefing. The cited note is among the first
+        # three results. He also asks twice in a namespace without notes. A request for news is not a
+        # question.
         await retrieve("cem", QUESTION)
         await retrieve("cem", QUESTION, namespace_filter=NOWHERE)
         await retrieve("cem", "what is nowhere", namespace_filter=NOWHERE)
@@ -77,7 +78,7 @@ async def scripted_day(data: Path) -> AsyncIterator[Day]:
         assert backup in [item["id"] for item in brief["items"]]
         clock.advance(minutes=1)
         news = await lithos.call("lithos_context", query=QUESTION, agent_id="cem", since=brief["cursor"])
-        # Agent ann cites two notes of her own. Agent cem had posted a finding about one of them.
+        # Agent ann cites two of her own notes. Agent cem has posted a finding about one of them.
         second = await task("ann")
         await lithos.call(
             "lithos_finding_post",
@@ -87,16 +88,16 @@ async def scripted_day(data: Path) -> AsyncIterator[Day]:
             knowledge_id=wind,
         )
         await complete(second, "ann", wind, backup)
-        # A person who reads at the console is not an agent.
+        # A person who reads a note in the console is not an agent.
         await lithos.server.tools.call("lithos_read", {"id": wind, "agent_id": PERSON_AGENT}, COMMAND)
-        # The next day has one read.
+        # On the next day, there is one read.
         clock.advance(days=1)
         await lithos.read(wind, agent_id="ann")
         yield Day(lithos, clock, {"cem": brief["tokens"] + news["tokens"]})
 
 
 def counts(row: dict[str, Any]) -> dict[str, int]:
-    """Return the counts of a row that are not 0."""
+    """Return the counts of a row that are not zero."""
     return {name: row[name] for name in COUNTED if row[name]}
 
 
@@ -147,7 +148,7 @@ async def test_scripted_day_has_the_expected_counts(
         assert await type_in("--days", "1") == quiet
 
 
-async def test_counts_survive_a_restart_and_old_file_gets_tables(tmp_path: Path) -> None:
+async def test_usage_counts_survive_restart_and_old_file_gets_tables(tmp_path: Path) -> None:
     async with scripted_day(tmp_path) as day:
         before = await day.lithos.server.tools.call("lithos_worth", {}, COMMAND)
         clock = day.clock

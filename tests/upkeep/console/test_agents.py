@@ -1,4 +1,4 @@
-"""Tests of the agent list and an agent's timeline (docs/spec/console.md §2)."""
+"""Agent list and timeline of an agent (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def entries_of(page: Element) -> list[str]:
     return [one.told for one in page.all("li") if one.attributes.get("class", "").startswith("k-")]
 
 
-async def test_list_shows_claims_and_activity_of_each_agent(tmp_path: Path) -> None:
-    """behaviour 235: every page renders, also with an empty vault"""
+async def test_agent_list_shows_claims_and_activity_of_each_agent(tmp_path: Path) -> None:
+    """behaviour 235: every page renders, even with an empty vault."""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         assert "No agent has connected yet." in (await person.look("/console/agents")).text
@@ -43,7 +43,7 @@ async def test_list_shows_claims_and_activity_of_each_agent(tmp_path: Path) -> N
         assert ("/console/agents/ann" in codex, "/console/agents/bob" in codex) == (True, False)
 
 
-async def test_timeline_has_all_activities_of_an_agent_newest_first(tmp_path: Path) -> None:
+async def test_timeline_shows_all_activities_of_an_agent_newest_first(tmp_path: Path) -> None:
     clock = Clock()
     async with visiting(tmp_path, clock=clock, settled=True) as person:
 
@@ -78,7 +78,7 @@ async def test_timeline_has_all_activities_of_an_agent_newest_first(tmp_path: Pa
         assert [
             line.split(" ", 1)[1].startswith(part) for line, part in zip(told, expected, strict=True)
         ] == [True] * len(expected), told
-        # What did ann read before it wrote this?
+        # The timeline shows what ann read before this write.
         assert "in the hour before: asked which numbers ; read Source · all earlier activity" in told[4]
         assert "read no other notes since the change below" in told[3]
         assert f"/console/notes/{note}?version=1" in page.links
@@ -91,7 +91,7 @@ async def test_timeline_has_all_activities_of_an_agent_newest_first(tmp_path: Pa
 
 
 async def test_searches_are_shown_even_without_results(tmp_path: Path) -> None:
-    """docs/spec/console.md §2: the page shows an agent's queries next to a retrieval at the same time"""
+    """docs/spec/console.md §2: the page shows an agent's queries next to a retrieval of the same time."""
     async with visiting(tmp_path, settled=True) as person:
         call = person.lithos.call
         await call("lithos_write", title="Source", content="Numbers.", agent="bob")
@@ -135,8 +135,8 @@ async def test_long_timeline_has_pages_without_gaps(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_hostile_names_and_texts_of_agents_have_no_effect(tmp_path: Path) -> None:
-    """behaviour 236: hostile agent names, titles, queries and texts have no effect on the agent pages"""
+async def test_hostile_agent_names_and_texts_have_no_effect(tmp_path: Path) -> None:
+    """behaviour 236: covers agent names, titles, queries and texts on the agent pages."""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         for text in HOSTILE:

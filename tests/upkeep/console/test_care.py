@@ -1,4 +1,4 @@
-"""Tests of the console's page Care and of the notes' usage on the overview (behaviours 288 and 289)."""
+"""The Care page of the console, and note usage on the overview (behaviours 288 and 289)."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ async def test_care_page_shows_issues_and_opens_tasks(tmp_path: Path) -> None:
         assert "tasks were opened" in done.text
         again = await person.submit("/console/care", "/console/care")
         assert "0 tasks were opened" in again.text
-        # The page shows the last report until a new one is requested.
+        # The page shows the last report until someone requests a new report.
         await person.lithos.write("Stub", id=stub["id"], content="One two three. " * 20)
         assert "5 words" in (await person.look("/console/care")).text
         assert "5 words" not in (await person.look("/console/care?look=1")).text
 
 
-async def test_long_groups_are_folded_and_have_jump_links(tmp_path: Path) -> None:
+async def test_long_groups_are_collapsed_and_have_jump_links(tmp_path: Path) -> None:
     """behaviour 400: the first rows of every group are easy to reach, even if other groups are long."""
     for number in range(12):
         put_note(tmp_path, f"stub-{number}.md", f"# Stub {number}\n\nTo be written by {number}.")
@@ -55,7 +55,7 @@ async def test_long_groups_are_folded_and_have_jump_links(tmp_path: Path) -> Non
         assert jumps == [f"#{each.attributes['id']}" for each in page.all("section", "card")]
 
 
-async def test_overview_shows_the_usage_of_notes(tmp_path: Path) -> None:
+async def test_overview_shows_note_usage(tmp_path: Path) -> None:
     """behaviour 289"""
     async with visiting(tmp_path) as person:
         note_id = await person.lithos.create("Backup", "The database is backed up every night.")

@@ -1,4 +1,4 @@
-"""Tests of the overview: health, the live feed and its gaps, work and concerns (docs/spec/console.md §2)."""
+"""Overview: health, the live feed and its gaps, work, and concerns (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def told(person: Visitor, query: str = "") -> list[str]:
 
 
 async def looked_through(person: Visitor) -> Element:
-    """Return the overview after a check of all notes."""
+    """Return the overview after all notes have been checked."""
     while "being checked" in (page := await person.look("/console/")).text:
         pass
     return page
@@ -68,7 +68,7 @@ def of_no_notes() -> EventFeed:
     return EventFeed(make_environment(), NoNotes())  # type: ignore[arg-type]
 
 
-async def test_each_event_type_is_shown_as_sentence_with_links(tmp_path: Path) -> None:
+async def test_each_event_type_is_shown_as_a_sentence_with_links(tmp_path: Path) -> None:
     """behaviour 235: every page renders with an empty vault."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
@@ -147,7 +147,7 @@ async def test_proposal_outcomes_are_shown_with_links(tmp_path: Path) -> None:
         )] == [True] * 3  # fmt: skip
 
 
-def test_feed_filter_knows_every_event_type() -> None:
+def test_feed_filter_lists_every_event_type() -> None:
     assert set(TYPES) == set(EVENTS)
     assert FeedFilter.of({"type": "note.invented"}).type == ""
     assert FeedFilter.of({"type": "task"}).wanted.types == {
@@ -158,8 +158,8 @@ def test_feed_filter_knows_every_event_type() -> None:
     assert FeedFilter.of({"tag": " #raft "}).tag == "raft"
 
 
-def test_hostile_texts_in_any_event_are_shown_as_text() -> None:
-    """behaviour 236: script in texts, agents and tags of events has no effect."""
+def test_hostile_texts_in_any_event_are_shown_as_plain_text() -> None:
+    """behaviour 236: scripts in texts, agent names and tags of events have no effect."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     for kind in (*sorted(TYPES), "unknown.kind"):
         _, keys = EVENTS.get(kind, ("", ("title",)))
@@ -174,8 +174,8 @@ def test_hostile_texts_in_any_event_are_shown_as_text() -> None:
         assert "\u202e" not in str(row.sentence), kind
 
 
-async def test_hostile_texts_are_shown_as_text_on_the_overview(tmp_path: Path) -> None:
-    """behaviour 236, on the overview."""
+async def test_hostile_texts_are_shown_as_plain_text_on_the_overview(tmp_path: Path) -> None:
+    """behaviour 236: covers the overview page."""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         note = await person.lithos.create(HOSTILE, agent=HOSTILE, tags=[HOSTILE])
@@ -210,14 +210,14 @@ async def test_feed_is_filtered_by_type_agent_and_tag(tmp_path: Path) -> None:
         assert "No matching events happened recently." in none.text
 
 
-async def test_events_after_a_position_are_shown_completely_and_once(tmp_path: Path) -> None:
-    """behaviour 238: after a lost connection, the feed gets the missing events without loss or duplicates."""
+async def test_feed_shows_events_after_a_position_completely_and_once(tmp_path: Path) -> None:
+    """behaviour 238: after a lost connection, the feed shows each missing event exactly once."""
     async with visiting(tmp_path) as person:
         await person.lithos.write("Before")
         page = await person.look("/console/")
         seen = [row.attributes["data-seq"] for row in rows_of(page)]
         position, written = head_of(page), []
-        for burst in range(4):  # Each burst happens while the connection is lost.
+        for burst in range(4):  # Each burst of events happens while the connection is lost.
             for number in range(EVENTS_AWAY):
                 written.append((await person.lithos.write(f"Burst {burst}, {number}"))["id"])
             news = await piece(person, f"&after={position}")
@@ -247,7 +247,9 @@ async def test_feed_continues_from_the_journal_after_a_restart(tmp_path: Path) -
         ]
 
 
-async def test_page_shows_a_limited_number_of_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_overview_shows_a_limited_number_of_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(overview, "SHOWN", 3)
     monkeypatch.setattr(overview, "MORE_SHOWN", 5)
     monkeypatch.setattr(overview, "MOST_SHOWN", 5)
@@ -265,8 +267,8 @@ async def test_page_shows_a_limited_number_of_events(tmp_path: Path, monkeypatch
         assert len(await told(person, "&after=not-a-number")) == 3
 
 
-async def test_changes_are_shown_as_commits_with_undo_links(tmp_path: Path) -> None:
-    """A commit shows the numbers of added and removed lines, the difference and an undo link."""
+async def test_note_changes_are_shown_as_commits_with_undo_links(tmp_path: Path) -> None:
+    """A commit shows the number of added and removed lines, the difference, and an undo link."""
     async with visiting(tmp_path) as person:
         note = await person.lithos.create("Harbour names", content="One.\n\nTwo.\n\nThree.", agent="ann")
         await person.lithos.call("lithos_note_update", id=note, tags=["port"], agent="ann")
@@ -288,7 +290,7 @@ async def test_changes_are_shown_as_commits_with_undo_links(tmp_path: Path) -> N
         assert all("/console/undo?agent=ann" in links[-1] for links in ways[2:])
 
 
-def test_similar_rows_within_minutes_are_folded_into_the_newest() -> None:
+def test_similar_rows_within_minutes_are_collapsed_into_the_newest() -> None:
     def rows(*given: tuple[float, str, str]) -> list[ActivityRow]:
         return [
             ActivityRow(seq, START + timedelta(minutes=at), kind, agent, Markup(""), "")
@@ -320,7 +322,7 @@ async def test_technical_events_are_shown_only_on_request(tmp_path: Path) -> Non
         assert len(rows_of(page)) == 3
 
 
-def test_sentences_are_made_once_and_cached_up_to_a_limit() -> None:
+def test_event_sentences_are_built_once_and_cached_within_a_limit() -> None:
     at, happenings = datetime(2026, 1, 1, tzinfo=UTC), of_no_notes()
     events = [
         Event(seq=seq, draft=EventDraft(type="task.ready", agent="a", payload={"task_id": "t"}, timestamp=at))
@@ -333,7 +335,7 @@ def test_sentences_are_made_once_and_cached_up_to_a_limit() -> None:
 
 
 async def test_console_stream_shows_the_same_events_as_the_event_stream(tmp_path: Path) -> None:
-    """behaviour 238: an open page gets every write, including writes during a lost connection."""
+    """behaviour 238: an open page gets every write, including writes while the connection was lost."""
     async with visiting(tmp_path) as person:
         position = head_of(await person.look("/console/"))
         await person.lithos.write("Missed")
@@ -344,13 +346,13 @@ async def test_console_stream_shows_the_same_events_as_the_event_stream(tmp_path
             assert b"event: note.created" in await read_until(stream, b"Missed")
             await person.lithos.write("Heard")
             assert b"Missed" not in await read_until(stream, b"Heard")
-        # Partial answers are not pages.
+        # Partial responses are not complete pages.
         answer = await person.client.get("/console/feed?type=note&after=5")
         assert (answer.status_code, answer.headers["location"]) == (302, "/console/?type=note")
         assert (await person.client.get("/console/state")).headers["location"] == "/console/"
 
 
-async def test_work_conflicts_and_concerns_are_shown(tmp_path: Path) -> None:
+async def test_overview_shows_work_conflicts_and_concerns(tmp_path: Path) -> None:
     for path in ("twin.md", "twin 2.md", "one more.md"):
         put_note(tmp_path, path, "---\nid: 0f0f0f0f-1111-4222-8333-444444444444\n---\n# Twin\n")
     put_note(tmp_path, "torn.md", "# Torn\n\n<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n")
@@ -394,7 +396,7 @@ async def test_work_conflicts_and_concerns_are_shown(tmp_path: Path) -> None:
 
 
 async def test_errors_are_shown_first_with_advice(tmp_path: Path) -> None:
-    """behaviour 235: every page renders in degraded state, here with a missing folder."""
+    """behaviour 235: every page renders in a degraded state. In this test, a folder is missing."""
     async with visiting(tmp_path) as person:
         shutil.rmtree(person.lithos.knowledge)
         page = await person.look("/console/")
@@ -404,10 +406,10 @@ async def test_errors_are_shown_first_with_advice(tmp_path: Path) -> None:
         assert "Check that the folder exists" in trouble.text
 
 
-#: Number of notes written while the connection is lost.
+#: Number of notes that are written while the connection is lost.
 EVENTS_AWAY = 10
 DEGRADED = ("/console/", "/console/state?partial=1", "/console/system")
-#: Every database read that these pages make.
+#: Every database read that these pages perform.
 READS = (
     "lithos.events.rows.store.CoordinationStore.counts",
     "lithos.tasks.rows.tasks.TaskRows.active_claims",
@@ -418,8 +420,8 @@ READS = (
 )
 
 
-async def test_pages_render_when_disk_is_full_or_database_hangs(tmp_path: Path) -> None:
-    """behaviour 235: every page renders in degraded state: notes cannot be written, or a read fails."""
+async def test_pages_render_when_the_disk_is_full_or_database_hangs(tmp_path: Path) -> None:
+    """behaviour 235: every page renders if notes cannot be written or if a read fails."""
 
     def fail(*_: object, **__: object) -> None:
         raise DatabaseFailed("disk I/O error")
@@ -445,8 +447,8 @@ async def test_pages_render_when_disk_is_full_or_database_hangs(tmp_path: Path) 
 
 
 @pytest.mark.slow
-async def test_overview_of_a_busy_vault_stays_small(tmp_path: Path) -> None:
-    """docs/spec/console.md §1: a page is at most 200 kB."""
+async def test_overview_page_of_a_busy_vault_stays_small(tmp_path: Path) -> None:
+    """docs/spec/console.md §1: a page has at most 200 kB."""
     for number in range(300):
         put_note(tmp_path, f"n{number}.md", f"# Note {number}\n\ntext")
     async with visiting(tmp_path) as person:
@@ -460,7 +462,7 @@ async def test_overview_of_a_busy_vault_stays_small(tmp_path: Path) -> None:
         assert len(long.encode()) < 200_000
 
 
-async def test_unreadable_notes_are_counted_with_links_to_their_lines(tmp_path: Path) -> None:
+async def test_unreadable_notes_are_counted_and_linked_to_the_invalid_lines(tmp_path: Path) -> None:
     """behaviour 252"""
     for number in range(15):
         put_note(tmp_path, f"n{number:02}.md", "---\ntitle: a: b\n---\ntext")
@@ -476,7 +478,7 @@ async def test_unreadable_notes_are_counted_with_links_to_their_lines(tmp_path: 
         assert listed.count("line 2 is malformed YAML") == 15
         assert "binary.md" in listed
         assert "it has NUL bytes" in listed
-    async with visiting(tmp_path) as person:  # Unserved notes are skipped and counted.
+    async with visiting(tmp_path) as person:  # Notes that are not served are skipped and counted.
         await person.lithos.server.searchable()
         assert "Knowledge: 16 unreadable." in (await looked_through(person)).text
         listed = (await person.look("/console/notes?status=broken")).text
@@ -484,7 +486,7 @@ async def test_unreadable_notes_are_counted_with_links_to_their_lines(tmp_path: 
 
 
 async def test_headline_warns_of_open_conflicts_and_quarantined_notes(tmp_path: Path) -> None:
-    """behaviour 235: server and knowledge have one headline each, and each open issue links to its list."""
+    """behaviour 235: the server and the notes have one headline each. Each open issue links to its list."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         await lithos.server.searchable()

@@ -1,4 +1,4 @@
-"""Tests of the system page: checks on demand, state, configuration, charts (docs/spec/console.md §2)."""
+"""System page: checks on demand, server state, configuration, and charts (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def table_of(page: Element, label: str) -> list[list[str]]:
     return [[cell.text for cell in row.walk() if cell.tag in ("th", "td")] for row in region.all("tr")]
 
 
-async def test_page_shows_state_and_runs_checks_only_on_request(tmp_path: Path) -> None:
+async def test_system_page_shows_state_and_runs_checks_only_on_request(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         await person.lithos.write("A note", "See [[Nowhere]].")
         page = await person.look("/console/system")
@@ -100,7 +100,7 @@ def test_charts_have_gaps_for_times_without_events() -> None:
     assert by_key["writes"].lines[0].last == 16
 
 
-def test_newest_chart_point_is_at_the_right_inside_the_chart() -> None:
+def test_newest_point_is_at_the_right_edge_of_the_chart() -> None:
     chart = make_chart("k", "T", "", [("one", [0.0, 3.0, 7.5, None, 1.0])], 40)
     for line in chart.lines:
         for piece in line.pieces:
@@ -142,7 +142,7 @@ def test_settings_show_their_source_but_not_secrets(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("access")
-async def test_page_contains_no_secret(tmp_path: Path) -> None:
+async def test_system_page_contains_no_secret(tmp_path: Path) -> None:
     async with visiting(tmp_path, server={"auth_token": "a-secret-token"}) as person:
         await person.submit("/console/login", token="a-secret-token")
         assert "a-secret" not in await person.page("/console/system?run=1")
@@ -156,7 +156,7 @@ def test_every_setting_is_in_exactly_one_section() -> None:
     assert len({name for name, _ in grouped}) == len(grouped)
 
 
-def test_only_commands_in_sentences_become_code_markup() -> None:
+def test_only_commands_within_sentences_are_marked_as_code() -> None:
     assert commands("Run `lithos doctor` <b>now</b>.") == (
         "Run <code>lithos doctor</code> &lt;b&gt;now&lt;/b&gt;."
     )

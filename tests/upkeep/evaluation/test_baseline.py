@@ -1,4 +1,4 @@
-"""Tests of baselines: compared values, the definition of "worse", and invalid files."""
+"""Baselines: compared values, the definition of "worse", and invalid files."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def test_lower_rank_or_forbidden_note_counts_as_worse(
     assert compared.same == (0 if kind else 1)
 
 
-def test_shallower_or_deeper_search_is_not_a_change() -> None:
+def test_changed_search_depth_is_not_reported_as_a_change() -> None:
     assert compare(baseline(outcome(30), depth=50), [outcome(None)], 10).same == 1
     assert compare(baseline(outcome(None), depth=10), [outcome(30)], 50).same == 1
 
 
-def test_questions_of_only_one_side_are_named_but_not_compared() -> None:
+def test_question_in_only_one_file_is_named_but_not_compared() -> None:
     """Behaviour 234."""
     compared = compare(
         baseline(outcome(1, "gone"), outcome(1, "both"), outcome(1, "asked otherwise")),

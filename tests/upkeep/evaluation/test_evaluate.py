@@ -1,4 +1,4 @@
-"""Tests of `lithos evaluate` with files: ranks, failures, baselines, and files made from citations."""
+"""`lithos evaluate` with files: ranks, failures, baselines, and test files that are made from citations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def judged(program: Program, content: str, *options: str, code: int) -> Any:
 
 
 def test_question_passes_when_an_expected_note_ranks_high_enough(program: Program) -> None:
-    """Behaviour 234: expected notes are given by path, id and title. The test checks ranks and measures."""
+    """Behaviour 234: expected notes are given by path, id or title. Checks ranks and measures."""
     before = snapshot(program.data)
     ids = judged(program, PORTS, code=0)["questions"][0]["expect"][0]["id"]
     for name in ("net/ports.md", "net/ports", ids, "Ports", "ports"):
@@ -59,10 +59,10 @@ def test_question_passes_when_an_expected_note_ranks_high_enough(program: Progra
     assert snapshot(program.data) == before, "reading the files must change nothing, nor make any"
 
 
-def test_evaluation_reads_a_vault_as_the_server_does(
+def test_evaluation_reads_a_vault_like_the_server(
     program: Program, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Behaviour 234: this includes links and the owner's ignored files. The vault is not changed."""
+    """Behaviour 234: covers links and files that the owner ignores. The vault is not changed."""
     vault = tmp_path_factory.mktemp("vault")
     for path, text in {
         "net/ports.md": "The server uses port 8765.\n",
@@ -94,7 +94,9 @@ def test_evaluation_reads_a_vault_as_the_server_does(
         ("expect: [net/ports.md]\n  forbid: [Ports]", "forbidden note at rank 1: Ports"),
     ],
 )
-def test_failure_reports_its_reason_and_exits_with_code_1(program: Program, item: str, reason: str) -> None:
+def test_failed_evaluation_reports_its_reason_and_exits_with_1(
+    program: Program, item: str, reason: str
+) -> None:
     """Behaviour 234."""
     put_note(program.data, "bread.md", "# Bread\n\nKnead it. No port needed, nor server.\n")
     told = judged(program, f"- question: server port\n  {item}\n", code=1)
@@ -102,7 +104,7 @@ def test_failure_reports_its_reason_and_exits_with_code_1(program: Program, item
     assert (told["passed"], told["failed"]) == (0, 1)
 
 
-def test_table_shows_ranks_and_control_characters_have_no_effect(program: Program) -> None:
+def test_result_table_shows_ranks_and_escapes_control_characters(program: Program) -> None:
     """Behaviour 234."""
     put_note(program.data, "evil.md", '---\ntitle: "Red \\e[31m"\n---\nA door.\n')
     content = PORTS + '- question: "door \\e[31m"\n  expect: [evil.md]\n  forbid: ["x \\e[2J.md"]\n'
@@ -118,7 +120,7 @@ def test_table_shows_ranks_and_control_characters_have_no_effect(program: Progra
     assert "hit@5 1.000  recall@5 1.000  MRR 1.000  nDCG@10 1.000" in done.out
 
 
-def test_mode_option_overrides_modes_of_questions(program: Program) -> None:
+def test_mode_option_overrides_the_modes_of_questions(program: Program) -> None:
     content = PORTS + "- question: bake\n  expect: [bread.md]\n  mode: fulltext\n"
     modes = [each["mode"] for each in judged(program, content, code=0)["questions"]]
     assert modes == ["hybrid", "fulltext"]
@@ -127,14 +129,14 @@ def test_mode_option_overrides_modes_of_questions(program: Program) -> None:
         assert (told["mode"], [each["mode"] for each in told["questions"]]) == (mode, [mode, mode])
 
 
-def test_within_and_k_set_the_search_depth(program: Program) -> None:
+def test_within_and_k_options_set_the_search_depth(program: Program) -> None:
     for number in range(30):
         put_note(program.data, f"many/{number}.md", f"# Port {number}\n\nA server port.\n")
     told = judged(program, PORTS.replace("net/", "net/") + "  within: 20\n", "--k", "30", code=0)
     assert (told["k"], told["depth"]) == (30, 30)
 
 
-def test_result_worse_than_the_baseline_fails_a_passed_test(
+def test_result_worse_than_the_baseline_makes_a_test_fail(
     program: Program, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Behaviour 234."""
@@ -166,10 +168,10 @@ def test_result_worse_than_the_baseline_fails_a_passed_test(
         (None, "There is no file"),
     ],
 )
-def test_unusable_file_is_a_usage_error(
+def test_unusable_test_file_is_a_usage_error(
     program: Program, tmp_path: Path, content: bytes | None, told: str
 ) -> None:
-    """Behaviour 234: an empty file does not pass silently."""
+    """Behaviour 234: an empty file must not count as a success."""
     file = tmp_path / "given.yaml"
     if content is not None:
         file.write_bytes(content)
@@ -179,7 +181,7 @@ def test_unusable_file_is_a_usage_error(
     assert told in done.err
 
 
-def test_unreadable_file_is_reported(program: Program, tmp_path: Path) -> None:
+def test_unreadable_test_file_is_reported(program: Program, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert "no question" in program.run("evaluate", str(pipe)).err  # The command does not wait for a writer.
@@ -187,7 +189,7 @@ def test_unreadable_file_is_reported(program: Program, tmp_path: Path) -> None:
     locked = tmp_path / "locked.yaml"
     locked.write_text(PORTS)
     locked.chmod(0)
-    if not os.access(locked, os.R_OK):  # The superuser can read everything.
+    if not os.access(locked, os.R_OK):  # The superuser can read every file.
         assert "cannot be read" in program.run("evaluate", str(locked)).err
 
 
@@ -231,7 +233,10 @@ def learn(data: Path) -> None:
 def test_citations_of_agents_become_a_test_file_that_runs(
     program: Program, tmp_path: Path, name: str
 ) -> None:
-    """Behaviour 234: questions are listed newest first and once each, without private or deleted notes."""
+    """Behaviour 234: each question is listed once, newest first.
+
+    Private notes and deleted notes are left out.
+    """
     learn(program.data)
     before = snapshot(program.data)
     made = tmp_path / "made" / name
@@ -269,10 +274,10 @@ def doctor(program: Program, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {check["name"]: check for check in done.answer["checks"]} | {"code": done.code}
 
 
-def test_doctor_runs_the_tests_of_the_data_directory(
+def test_doctor_runs_the_test_file_of_the_data_directory(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behaviour 234: without the file, doctor does not mention it."""
+    """Behaviour 234: if the file does not exist, doctor does not mention it."""
     assert "knowledge_tests" not in doctor(program, monkeypatch)
     tests = program.data / "knowledge-tests.yaml"
     tests.write_text(PORTS)
@@ -293,7 +298,7 @@ def test_doctor_runs_the_tests_of_the_data_directory(
 def test_evaluation_reads_and_writes_only_regular_files(
     program: Program, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Pipes do not block, and only files are replaced. Errors are reported before the first question."""
+    """Pipes do not block, and only files are overwritten. Errors are reported before the first question."""
     folder = tmp_path_factory.mktemp("odd")
     os.mkfifo(folder / "pipe")
     (folder / "folder").mkdir()
@@ -314,10 +319,10 @@ def test_evaluation_reads_and_writes_only_regular_files(
     assert '"lithos_baseline"' in (folder / "kept.json").read_text()
 
 
-def test_refused_question_is_reported_in_a_sentence(
+def test_refused_question_is_reported_in_one_sentence(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Errors of the server's tasks are raised in exception groups."""
+    """The server's tasks raise errors in exception groups."""
     hostile = "- question: port\n  expect: ['../../../etc/passwd', '/etc/passwd', '(a+)+$', '%2e%2e/']\n"
     assert "no such note" in program.run("evaluate", write(program, hostile)).out
 

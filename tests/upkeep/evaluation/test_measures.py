@@ -1,4 +1,4 @@
-"""Tests of the ranking measures against numbers calculated by hand."""
+"""Ranking measures, compared with numbers calculated by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_hits_count_only_up_to_rank_k() -> None:
     assert hit_at(5, []) == 0
 
 
-def test_recall_is_the_share_of_found_expected_notes() -> None:
+def test_recall_is_the_found_share_of_expected_notes() -> None:
     assert recall_at(5, [1, 6], 4) == 0.25
     assert recall_at(6, [1, 6], 4) == 0.5
     assert recall_at(5, [], 0) == 0
@@ -32,13 +32,13 @@ def test_reciprocal_rank_uses_the_first_hit() -> None:
     assert reciprocal_rank([]) == 0
 
 
-def test_ndcg_discounts_by_the_logarithm_of_the_rank() -> None:
+def test_ndcg_discounts_hits_by_the_logarithm_of_the_rank() -> None:
     assert ndcg_at(10, [1], 1) == 1
     assert ndcg_at(10, [3], 1) == pytest.approx(0.5)  # 1 / log2(4)
     ideal = 1 + 1 / math.log2(3)
     assert ndcg_at(10, [1, 3], 2) == pytest.approx(1.5 / ideal)
     assert ndcg_at(10, [11], 1) == 0
-    assert ndcg_at(2, [1, 2], 5) == 1  # The ideal ranking is cut off, too.
+    assert ndcg_at(2, [1, 2], 5) == 1  # The ideal ranking is also cut off.
     assert ndcg_at(10, [], 0) == 0
 
 

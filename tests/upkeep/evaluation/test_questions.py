@@ -1,4 +1,4 @@
-"""Tests of the knowledge test file: its content, and refusals with the line."""
+"""File of knowledge tests: its content, and errors that name the line."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_yaml_is_read_with_defaults_and_lines() -> None:
     )
 
 
-def test_json_lines_give_the_same_questions_as_yaml() -> None:
+def test_json_lines_contain_the_same_questions_as_yaml() -> None:
     rows = ['{"question": "a", "expect": ["x.md"]}', "", '{"question": "b", "expect": ["y"], "within": 3}']
     first, second = read_questions("\r\n".join(rows).encode("utf-8-sig"))
     assert (first.question, first.line, second.within, second.line) == ("a", 1, 3, 3)
 
 
-def test_one_question_in_two_modes_is_two_tests() -> None:
+def test_question_in_two_modes_counts_as_two_tests() -> None:
     rows = [{"question": "a", "expect": ["x"], "mode": mode} for mode in ("fulltext", "semantic")]
     assert len(read_questions(json.dumps(rows).encode())) == 2
 
@@ -116,7 +116,7 @@ ITEM = "- question: a\n  expect: [x]\n"
         (f"{ITEM}  within: 1{':59' * 500_000}.5\n".encode(), "very long number"),
     ],
 )
-def test_invalid_test_file_is_refused_with_the_position(content: bytes, told: str) -> None:
+def test_error_for_an_invalid_test_file_names_the_position(content: bytes, told: str) -> None:
     """Behaviour 234."""
     with pytest.raises(UnusableTests) as refusal:
         read_questions(content)
@@ -132,7 +132,7 @@ def test_too_many_questions_are_refused() -> None:
 
 @pytest.mark.parametrize("as_json_lines", [True, False])
 def test_written_questions_can_be_read_back(as_json_lines: bool) -> None:
-    """Behaviour 234: an agent may have asked any text."""
+    """Behaviour 234: the text of an agent's question may contain any characters."""
     odd = ["plain", "yes", "2024-01-01", "- a: [b", "\"'", "a\x1b[31m\x7f\u2028b", "😀 語", "# no", "x\ty"]
     written = [
         Question(question=text, expect=(text,), tags=("t",), forbid=("no.md",), within=7) for text in odd
@@ -144,6 +144,6 @@ def test_written_questions_can_be_read_back(as_json_lines: bool) -> None:
     assert kept == [(each.question, each.expect, each.tags, each.forbid, each.within) for each in written]
 
 
-def test_command_options_match_modes_and_maximum_depth() -> None:
+def test_command_options_match_the_modes_and_maximum_depth() -> None:
     assert commands.TEST_MODES == MODES
     assert commands.rank(str(DEEPEST)) == DEEPEST

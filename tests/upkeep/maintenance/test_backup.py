@@ -1,4 +1,4 @@
-"""Tests of backups of a running server, restores to another place, and refusals."""
+"""Backups of a running server, restores to another folder, and refusals."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def tree(root: Path) -> dict[str, bytes]:
 
 
 async def fill(lithos: Lithos) -> dict[str, Any]:
-    """Create one object of each kind, to compare after a restore."""
+    """Create one object of each kind. A test compares the objects after a restore."""
     note = await lithos.create("Kept", "zanzibar is kept")
     other = await lithos.create("Other", "and so is mombasa")
     task = (await lithos.call("lithos_task_create", title="Work", agent="a"))["task_id"]
@@ -66,7 +66,7 @@ async def fill(lithos: Lithos) -> dict[str, Any]:
     }
 
 
-async def test_backup_of_a_running_server_restores_every_acknowledged_change(tmp_path: Path) -> None:
+async def test_backup_of_a_running_server_contains_every_confirmed_change(tmp_path: Path) -> None:
     """behaviours 191 and 200"""
     data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
     put_note(data, "folder/By hand.md", "# By hand\n\ntext\n").with_name("image.png").write_bytes(b"\x89PNG")
@@ -100,7 +100,7 @@ async def test_backup_of_a_running_server_restores_every_acknowledged_change(tmp
 
 
 async def test_backup_keeps_the_versions_of_every_note(tmp_path: Path) -> None:
-    """behaviour 226: backup and restore keep history"""
+    """behaviour 226: the version history is part of backup and restore."""
     data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
     async with serving(data) as lithos:
         kept = await lithos.create("Kept", "first")
@@ -124,13 +124,13 @@ def _versions(lithos: Lithos, note_id: str) -> list[tuple[object, bytes | None]]
     return [(row, store.content(note_id, row.version)) for row in store.rows(note_id, 100)[0]]
 
 
-async def test_restored_server_never_reissues_a_seq_or_fence(tmp_path: Path) -> None:
+async def test_restored_server_never_reuses_a_sequence_number_or_fence(tmp_path: Path) -> None:
     """behaviour 191"""
     data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
     async with serving(data) as lithos:
         made = await fill(lithos)
         await Threads().run(lambda: back_up(config_of(data), backup))
-        # The restore undoes all of this.
+        # The restore undoes all these changes.
         await lithos.create("Lost", "x")
         await lithos.call("lithos_task_release", task_id=made["task"], aspect="all", agent="a")
         await lithos.call("lithos_task_claim", task_id=made["task"], aspect="all", agent="a")
@@ -148,8 +148,11 @@ async def test_restored_server_never_reissues_a_seq_or_fence(tmp_path: Path) -> 
         assert not store.knows_position(lost_head), "an old cursor gets a resync"
 
 
-async def test_writes_during_the_backup_are_complete_or_absent(tmp_path: Path) -> None:
-    """behaviour 200: each file is complete, and the backup has everything acknowledged before it began."""
+async def test_writes_during_a_backup_are_complete_or_absent(tmp_path: Path) -> None:
+    """behaviour 200: each file is complete.
+
+    The backup contains all changes that were confirmed before it began.
+    """
     data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
     long = "word " * 20_000
     async with serving(data) as lithos:
@@ -193,7 +196,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def backup(original: Path, tmp_path: Path) -> Path:
-    """Return a copy of the backup to tamper with."""
+    """Return a copy of the backup that a test may damage."""
     return shutil.copytree(original, tmp_path / "backup")
 
 
@@ -248,7 +251,7 @@ TAMPERING = [
 
 
 @pytest.mark.parametrize("tamper", TAMPERING)
-async def test_tampered_backup_is_refused_and_the_target_is_unchanged(
+async def test_damaged_backup_is_refused_without_changing_the_target(
     tamper: Callable[[Path], None], backup: Path, tmp_path: Path
 ) -> None:
     """behaviour 200"""
@@ -261,7 +264,7 @@ async def test_tampered_backup_is_refused_and_the_target_is_unchanged(
     assert tree(target) == before
 
 
-async def test_full_directory_is_refused_or_moved_aside_with_force(backup: Path, tmp_path: Path) -> None:
+async def test_nonempty_directory_is_refused_or_moved_aside_with_force(backup: Path, tmp_path: Path) -> None:
     """docs/spec/lifecycle.md §8"""
     target = tmp_path / "target"
     put_note(target, "mine.md", "mine\n")
@@ -278,7 +281,7 @@ async def test_full_directory_is_refused_or_moved_aside_with_force(backup: Path,
     assert not (target / "knowledge" / "mine.md").exists()
 
 
-async def test_served_directory_is_never_a_restore_target(backup: Path, tmp_path: Path) -> None:
+async def test_directory_of_a_running_server_cannot_be_a_restore_target(backup: Path, tmp_path: Path) -> None:
     """behaviour 197"""
     lock = OwnerLock(tmp_path / "target" / ".lithos" / "lock")
     lock.acquire("2026-01-01T00:00:00Z")
@@ -309,7 +312,7 @@ async def test_failed_backup_has_no_index(tmp_path: Path, monkeypatch: pytest.Mo
         restore(config_of(tmp_path / "target"), tmp_path / "backup")
 
 
-def test_backup_needs_an_empty_folder_outside_the_notes(tmp_path: Path) -> None:
+def test_backup_needs_an_empty_target_folder_outside_the_notes(tmp_path: Path) -> None:
     data = tmp_path / "data"
     put_note(data, "a.md", "a\n")
     occupied = tmp_path / "occupied"
@@ -326,7 +329,7 @@ def test_backup_needs_an_empty_folder_outside_the_notes(tmp_path: Path) -> None:
         back_up(config_of(tmp_path / "nowhere"), tmp_path / "backup")
 
 
-async def test_archive_restores_like_a_directory_and_broken_archive_is_refused(tmp_path: Path) -> None:
+async def test_archive_is_restored_like_a_directory_and_refused_when_broken(tmp_path: Path) -> None:
     data, archive = tmp_path / "data", tmp_path / "all.tar"
     async with serving(data, settled=False) as lithos:
         await fill(lithos)
@@ -352,7 +355,7 @@ def test_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     assert not (tmp_path.parent / "escaped").exists()
 
 
-def test_links_among_notes_are_kept_and_others_are_reported(
+def test_links_between_notes_are_kept_and_other_links_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """behaviour 200, docs/spec/lifecycle.md §8"""
@@ -402,7 +405,7 @@ async def test_export_has_one_line_per_object(tmp_path: Path) -> None:
     assert note["metadata"]["author"]
 
 
-def test_commands_back_up_restore_and_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_backup_restore_and_export_commands_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """behaviour 209"""
     data, backup, target = tmp_path / "data", tmp_path / "backup", tmp_path / "target"
     put_note(data, "a.md", "# A\n\nzanzibar\n")

@@ -1,4 +1,4 @@
-"""Tests of `lithos doctor` on data directories with one error each."""
+"""`lithos doctor` on data directories that contain one error each."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ WATCH_MODE = "LITHOS_INDEX__WATCH_MODE"
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a data directory that was served and stopped properly."""
+    """Return a data directory that a server used and closed properly."""
     data = tmp_path_factory.mktemp("sound")
     for number in range(NOTES):
         put_note(
@@ -88,7 +88,7 @@ program = pytest.fixture(make_program)
 
 @define
 class Ward:
-    """One data directory to break, and the resources to release afterwards."""
+    """One data directory that a test breaks, and the resources to release afterwards."""
 
     program: Program
     monkeypatch: pytest.MonkeyPatch
@@ -103,14 +103,14 @@ class Ward:
         return self.data / ".lithos"
 
     def own(self, url: str | None) -> None:
-        """Own the directory like a server that reports this address."""
+        """Lock the directory like a server that reports this address."""
         lock = OwnerLock(self.private / "lock")
         lock.acquire("2026-01-01T00:00:00+00:00")
         self.closing.append(lock.release)
         lock.publish(OwnerRecord(os.getpid(), "somewhere", url, "2026-01-01T00:00:00+00:00", "s3cret"))
 
     def listen(self) -> int:
-        """Open a port that never answers, and return it."""
+        """Open a port that never answers. Return the port number."""
         listener = socket.create_server(("127.0.0.1", 0))
         self.closing.append(listener.close)
         return int(listener.getsockname()[1])
@@ -122,7 +122,7 @@ def ward(program: Program, sound: Path, tmp_path: Path, monkeypatch: pytest.Monk
         if name.startswith("LITHOS_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("LITHOS_PORT", "0")  # The server may use any free port.
-    monkeypatch.setenv(WATCH_MODE, "poll")  # A probe would take a third of a second.
+    monkeypatch.setenv(WATCH_MODE, "poll")  # A watch probe would take a third of a second.
     monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "load_embedder", load_once)
     monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "_ANSWER_WAIT", 0.3)
     monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "_ADDRESS_WAIT", 0.2)
@@ -136,7 +136,7 @@ def ward(program: Program, sound: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 @frozen
 class Fault:
-    """An error of a directory: how to create it, and which check must report it with which words."""
+    """An error in a directory: how the test creates it, which check must report it, and in which words."""
 
     check: str
     status: str
@@ -146,7 +146,7 @@ class Fault:
 
 
 def damage(ward: Ward, name: str) -> None:
-    """Overwrite the second page, so that only a full check finds the damage."""
+    """Overwrite the second page. Only a full check can then find the damage."""
     with (ward.private / name).open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * 4096)
@@ -261,7 +261,7 @@ def use_up_inodes(ward: Ward) -> None:
 
 
 def fail_to_read(ward: Ward) -> None:
-    """Fail like SQLite on a full disk, where it cannot create a `-shm` file."""
+    """Raise an error like SQLite on a full disk, where it cannot create a `-shm` file."""
     real = checks_storage.check_integrity
 
     def read(path: Path, *, is_live: bool) -> str | None:
@@ -402,7 +402,7 @@ FAULTS = {
         lambda ward: os.utime(ward.data / "knowledge" / "notes" / "n00.md", (4e9, 4e9)),
     ),
 }  # fmt: skip
-#: Words of irreversible commands, which doctor must never recommend.
+#: Words in irreversible commands. Doctor must never recommend such commands.
 DESTRUCTIVE = ("delete", "rm ", "wipe", "erase", "drop")
 
 
@@ -413,8 +413,8 @@ DESTRUCTIVE = ("delete", "rm ", "wipe", "erase", "drop")
         for name in FAULTS
     ],
 )
-def test_doctor_names_the_cause_and_the_way_out(ward: Ward, name: str) -> None:
-    """Behaviour 210: the checks change no file, not even a broken file."""
+def test_doctor_names_the_cause_and_a_solution(ward: Ward, name: str) -> None:
+    """Behaviour 210: the checks do not change any file, not even a broken file."""
     fault = FAULTS[name]
     fault.seed(ward)
     before = snapshot(ward.data)
@@ -432,7 +432,7 @@ def test_doctor_names_the_cause_and_the_way_out(ward: Ward, name: str) -> None:
     assert done.err == ""
 
 
-def test_healthy_directory_gives_only_ok_lines(ward: Ward) -> None:
+def test_healthy_directory_has_only_ok_lines(ward: Ward) -> None:
     ward.monkeypatch.delenv(WATCH_MODE)
     before = snapshot(ward.data)
     done = ward.program.run("doctor")
@@ -452,7 +452,7 @@ def test_healthy_directory_gives_only_ok_lines(ward: Ward) -> None:
         ("static", "The accurate tier is switched off"),
     ],
 )
-def test_missing_accurate_tier_is_a_hint_but_not_an_error(ward: Ward, tier: str, told: str) -> None:
+def test_missing_accurate_model_is_a_hint_but_not_an_error(ward: Ward, tier: str, told: str) -> None:
     ward.monkeypatch.setenv("LITHOS_SEARCH__TIER", tier)
     ward.monkeypatch.setitem(sys.modules, "onnxruntime", None)
     done = ward.program.run("doctor", "--json")
@@ -467,7 +467,7 @@ def test_lock_of_a_dead_owner_is_not_an_error(ward: Ward) -> None:
     assert (done.code, done.out.count("\nwarn"), done.out.count("\nfail")) == (0, 0, 0)
 
 
-def test_unserved_notes_are_not_an_error(ward: Ward) -> None:
+def test_notes_that_are_not_served_are_not_an_error(ward: Ward) -> None:
     for name in (".lithos", ".tantivy", ".usearch"):
         shutil.rmtree(ward.data / name)
     assert ward.program.run("doctor", "--json").answer["status"] == "ok"
@@ -487,7 +487,7 @@ def test_missing_data_directory_is_not_created(ward: Ward, kind: str) -> None:
 
 
 def test_doctor_names_the_directory_when_configuration_is_unusable(ward: Ward) -> None:
-    """Valid settings still count: the notes are searched in the configured folder."""
+    """Valid settings still apply, so doctor reads the notes in the configured folder."""
     (ward.data / "knowledge").rename(ward.data / "texts")
     configure("storage: {knowledge_subdir: texts}\nserver: {port: high, auth_token: 'a b'}\n")(ward)
     ward.monkeypatch.setenv("LITHOS_LOG_LEVEL", "loud")
@@ -497,7 +497,7 @@ def test_doctor_names_the_directory_when_configuration_is_unusable(ward: Ward) -
     assert told["notes"]["findings"][0]["cause"] == f"{NOTES + 2} notes can be read."
 
 
-def test_crashing_check_does_not_stop_the_other_checks(ward: Ward) -> None:
+def test_crash_of_one_check_does_not_stop_other_checks(ward: Ward) -> None:
     def crash(_: Path) -> Any:
         raise RuntimeError("a bug")
 
@@ -526,7 +526,7 @@ async def test_hanging_check_is_reported_and_abandoned(
 
 @pytest.mark.slow
 def test_all_checks_pass_while_a_healthy_server_runs(ward: Ward) -> None:
-    """The server has a token, and a wrong token is reported."""
+    """The server has a token. A wrong token is reported."""
     ward.monkeypatch.delenv(WATCH_MODE)
     with running_lithos(ward.data, env={"LITHOS_AUTH_TOKEN": "right"}) as server:
         ward.monkeypatch.setenv("LITHOS_AUTH_TOKEN", "right")
@@ -578,7 +578,7 @@ def test_second_coordination_database_is_reported(ward: Ward) -> None:
     assert "swap the files" in out
 
 
-def test_tasks_of_a_never_served_upstream_directory_are_counted(tmp_path: Path) -> None:
+def test_tasks_in_an_unserved_upstream_directory_are_counted(tmp_path: Path) -> None:
     database = sqlite3.connect(tmp_path / "coordination.db")
     database.execute("CREATE TABLE tasks(id TEXT PRIMARY KEY, title TEXT, completed_at TEXT, theirs TEXT)")
     database.execute("INSERT INTO tasks VALUES('t','T',NULL,'x')")
@@ -591,10 +591,10 @@ def test_tasks_of_a_never_served_upstream_directory_are_counted(tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["coordination.db"]
 
 
-def test_doctor_shows_effects_of_writes_on_files_of_a_vault(tmp_path: Path) -> None:
-    """Issue 25, numbers 7 and 9: doctor shows birth times and the place of replaced files.
+def test_doctor_shows_how_writes_affect_the_files_of_a_vault(tmp_path: Path) -> None:
+    """Issue 25, numbers 7 and 9: doctor shows birth times, and where replaced files are kept.
 
-    Doctor never writes to the vault to find out.
+    Doctor never writes to the vault for this check.
     """
     vault, data = tmp_path / "vault", tmp_path / "data"
     vault.mkdir()

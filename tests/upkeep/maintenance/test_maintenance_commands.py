@@ -1,4 +1,4 @@
-"""Tests of the commands `lithos reindex`, `reconcile` and `extract-entities`."""
+"""Commands `lithos reindex`, `lithos reconcile` and `lithos extract-entities`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def put_stats(data: Path, *rows: NodeStats) -> None:
     store.close()
 
 
-def test_reindex_counts_indexed_notes_and_names_failed_ones(program: Program) -> None:
+def test_reindex_counts_indexed_notes_and_names_failed_notes(program: Program) -> None:
     put_note(program.data, "binary.md", b"\x00")
     for arguments in ([], ["--clear"], ["--force"], ["--no-clear"]):
         done = program.run("reindex", *arguments)
@@ -63,7 +63,7 @@ def test_reindex_counts_indexed_notes_and_names_failed_ones(program: Program) ->
     assert (answer["found"], answer["indexed"], answer["errors"], answer["chunks"]) == (3, 2, 1, 2)
 
 
-def test_each_reindex_is_journalled_once(program: Program) -> None:
+def test_each_reindex_is_journalled_only_once(program: Program) -> None:
     """Behaviour 405."""
     for arguments in ([], ["--clear"], []):
         assert program.run("reindex", *arguments).code == 0
@@ -81,7 +81,7 @@ def test_clear_option_begins_with_empty_indexes(program: Program) -> None:
         assert marker.exists() is stays
 
 
-def test_reconcile_prints_one_envelope_or_all_three(program: Program) -> None:
+def test_reconcile_prints_one_envelope_per_chosen_scope(program: Program) -> None:
     """Behaviour 162."""
     looked = program.run("reconcile", "--dry-run", "--json-output").answer
     assert list(looked) == ["scope", "dry_run", "results"]
@@ -97,7 +97,7 @@ def test_reconcile_prints_one_envelope_or_all_three(program: Program) -> None:
     assert [each["status"] for each in program.run("reconcile", "--json").answer["results"]] == ["noop"] * 3
 
 
-def test_reconcile_exits_1_when_a_scope_fails(program: Program) -> None:
+def test_reconcile_exits_with_1_when_a_scope_fails(program: Program) -> None:
     program.run("reindex")
     (program.data / ".lithos" / "edges.db").write_bytes(b"no database")
     done = program.run("reconcile", "--dry-run", "-s", "provenance_projection")
@@ -107,7 +107,7 @@ def test_reconcile_exits_1_when_a_scope_fails(program: Program) -> None:
 
 
 def put_questions(data: Path) -> None:
-    """Store three questions: ann's about notes a and b in 2026, and bob's about note b in 2027."""
+    """Store three questions: two by ann about notes a and b in 2026, and one by bob about note b in 2027."""
     store = StatsStore.open(data / ".lithos" / "stats.db", utc_now())
     with store.transaction():
         for text, agent, cited, year in (("one", "ann", ("a", "b"), 2026), ("two", "bob", ("b",), 2027)):
@@ -137,7 +137,7 @@ def questions(data: Path) -> list[tuple[str, str]]:
         (["--agent", "nobody"], [("a", "one"), ("b", "one"), ("b", "two")]),
     ],
 )
-def test_questions_are_forgotten_by_note_agent_and_time(
+def test_questions_are_deleted_by_note_agent_and_time(
     program: Program, options: list[str], left: list[tuple[str, str]]
 ) -> None:
     """behaviour 268"""
@@ -153,7 +153,7 @@ def test_questions_are_forgotten_by_note_agent_and_time(
     assert again == {"dry_run": False, "questions": 0, "forgotten": True}
 
 
-def test_forgetting_needs_a_filter_and_creates_no_database(program: Program) -> None:
+def test_question_deletion_needs_a_filter_and_creates_no_database(program: Program) -> None:
     done = program.run("reconcile", "--forget-questions")
     assert done.code == 2
     assert "--since 2000-01-01" in done.err
@@ -164,7 +164,7 @@ def test_forgetting_needs_a_filter_and_creates_no_database(program: Program) -> 
     assert not (program.data / ".lithos" / "stats.db").exists()
 
 
-def test_old_statistics_file_has_no_questions(program: Program) -> None:
+def test_old_statistics_file_contains_no_questions(program: Program) -> None:
     path = program.data / ".lithos" / "stats.db"
     path.parent.mkdir()
     connection = apsw.Connection(str(path))
@@ -175,7 +175,7 @@ def test_old_statistics_file_has_no_questions(program: Program) -> None:
     assert program.run(*options).answer["questions"] == 0
 
 
-def test_forget_order_is_kept_until_a_server_takes_it(
+def test_deletion_request_is_kept_until_a_server_executes_it(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_questions(program.data)
@@ -215,7 +215,7 @@ def test_entities_are_extracted_except_for_curated_notes(program: Program) -> No
     assert program.run("reconcile", "--scope", "indices", "--json").answer["status"] == "noop"
 
 
-def test_entities_are_written_into_notes_on_request(
+def test_entities_are_written_into_note_files_on_request(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = program.run("extract-entities", "--force")
@@ -227,7 +227,9 @@ def test_entities_are_written_into_notes_on_request(
     assert program.run("extract-entities", "--json").answer["changed"] == 0
 
 
-def test_force_extracts_curated_notes_too(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_force_option_also_extracts_from_curated_notes(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LITHOS_LCMA__WRITE_ENTITIES", "true")
     answer = program.run("extract-entities", "--force", "--json").answer
     assert [(each["before"], each["entities"]) for each in answer["notes"]] == [
@@ -236,8 +238,8 @@ def test_force_extracts_curated_notes_too(program: Program, monkeypatch: pytest.
     ]
 
 
-def test_changing_commands_name_the_owner_and_exit_4(program: Program) -> None:
-    """Behaviour 197: reading works while another process owns the directory."""
+def test_changing_commands_name_the_owner_and_exit_with_4(program: Program) -> None:
+    """Behaviour 197: commands that only read work while another process owns the directory."""
     lock = OwnerLock(program.data / ".lithos" / "lock")
     lock.acquire("2026-01-01T00:00:00+00:00")
     try:
@@ -254,7 +256,7 @@ def test_changing_commands_name_the_owner_and_exit_4(program: Program) -> None:
         lock.release()
 
 
-def test_commands_create_nothing_without_notes(program: Program) -> None:
+def test_commands_create_nothing_when_no_notes_exist(program: Program) -> None:
     program.data = program.data / "typo"
     for arguments in [*MUTATING, ["reconcile", "--dry-run"], ["extract-entities", "--dry-run"]]:
         done = program.run(*arguments)

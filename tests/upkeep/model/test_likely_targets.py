@@ -1,4 +1,4 @@
-"""Tests of the note that a broken link probably means (behaviour 288)."""
+"""Suggestion of the note that a broken link probably means (behaviour 288)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lithos.upkeep.model.likely_targets import LikelyNotes
         ("", None),
     ],
 )
-def test_likely_target_is_spelled_similarly_to_the_link(target: str, meant: str | None) -> None:
+def test_likely_target_has_a_spelling_similar_to_the_link(target: str, meant: str | None) -> None:
     likely = LikelyNotes()
     for names in (
         ("Wind stations",),

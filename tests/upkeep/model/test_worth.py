@@ -1,4 +1,4 @@
-"""Tests of note usage counts, made from reported events (behaviour 289)."""
+"""Note usage counts, which are made from reported events (behaviour 289)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cite(note: str, hours: float, task: str = "t", agent: str = "ann") -> Citati
     return Citation(task, note, agent, NOON + hours * HOUR)
 
 
-def test_earlier_citations_count_among_first_three_of_the_same_question() -> None:
+def test_earlier_citation_counts_among_first_three_for_the_same_question() -> None:
     """behaviour 289"""
     asked = (
         ask(0, "a", "b", "c", "d", task="t"),
@@ -52,7 +52,7 @@ def test_earlier_citations_count_among_first_three_of_the_same_question() -> Non
     assert counts[DAY, "ann"] == Counts(notes_cited=2)
 
 
-def test_later_citations_and_other_tasks_citations_do_not_count() -> None:
+def test_later_citations_and_citations_of_other_tasks_do_not_count() -> None:
     asked = (ask(0, "a", task="t"), ask(1, "a"), ask(3, "a"))
     assert tally(*asked, cited=(cite("a", 2),))[DAY, "ben"] == Counts(
         retrievals=3, asked_again=2, cited_before=1, found_again=1
@@ -60,18 +60,18 @@ def test_later_citations_and_other_tasks_citations_do_not_count() -> None:
     assert tally(*asked, cited=(cite("a", 0.5, task="other"),))[DAY, "ben"].cited_before == 0
 
 
-def test_repeated_questions_count_even_without_results() -> None:
+def test_repeated_questions_are_counted_even_without_results() -> None:
     asked = (ask(0, "a"), ask(1), ask(2, is_followup=True, tokens=0), ask(3, "a", tokens=120))
     expected = Counts(briefings=2, retrievals=2, tokens=120, asked_again=2, found_nothing=1)
     assert tally(*asked)[DAY, "ben"] == expected
 
 
-def test_earlier_days_are_remembered_but_not_counted() -> None:
+def test_earlier_days_are_used_but_not_counted() -> None:
     counts = tally(ask(-30, "a", task="t"), ask(1, "a"), cited=(cite("a", -20),))
     assert counts == {(DAY, "ben"): Counts(retrievals=1, asked_again=1, cited_before=1, found_again=1)}
 
 
-def test_sums_cover_all_days_with_the_busiest_agent_first() -> None:
+def test_sums_cover_all_days_and_list_the_busiest_agent_first() -> None:
     later = DAY + timedelta(days=1)
     counts = {
         (DAY, "ann"): Counts(searches=1, tokens=5),

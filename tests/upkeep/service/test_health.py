@@ -1,4 +1,4 @@
-"""Tests of `/health`: the report of each component when it works and when it fails."""
+"""`/health`: the report of each component when it works and when it fails."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_health_reports_the_state_of_each_component(
         assert {part["status"] for part in body["components"].values()} == {"ok"}
         assert body["components"]["knowledge_base"]["documents"] == 1
         assert body["components"]["events"]["head"] == lithos.server.get(Coordinator).head
-        # A missing knowledge folder is unavailable.
+        # A server without its notes folder is unavailable.
         shutil.rmtree(lithos.knowledge)
         status, body = await lithos.server.get(ServerState).report()
         assert (status, body["status"]) == (503, "degraded")
@@ -61,20 +61,20 @@ async def test_health_reports_the_state_of_each_component(
         lithos.knowledge.mkdir()
         status, body = await lithos.server.get(ServerState).report()
         assert (status, body["status"]) == (200, "ok")
-        # A failing search index is degraded but answers.
+        # A server whose search index fails is degraded but answers.
         lithos.server.get(FulltextIndexer).failure = "no space left on device"
         status, body = await lithos.server.get(ServerState).report()
         assert (status, body["status"]) == (200, "degraded")
         assert body["components"]["search"] == {"status": "degraded", "error": "no space left on device"}
-        # A database that does not answer is unavailable.
+        # A server whose database does not answer is unavailable.
         monkeypatch.setattr("lithos.events.rows.store.CoordinationStore.counts", fail)
         status, body = await lithos.server.get(ServerState).report()
         assert (status, body["status"]) == (503, "degraded")
         assert "disk I/O error" in body["components"]["coordination"]["error"]
 
 
-async def test_unwritable_notes_are_reported_until_they_can_be_written(tmp_path: Path) -> None:
-    """Behaviours 127, 139: the health check changes nothing."""
+async def test_unwritable_notes_folder_is_reported_until_it_is_writable(tmp_path: Path) -> None:
+    """Behaviours 127, 139: the health check does not change anything."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Kept", "before")
         events = lithos.events()
@@ -92,7 +92,7 @@ async def test_unwritable_notes_are_reported_until_they_can_be_written(tmp_path:
         await lithos.create("Lost")
 
 
-async def test_unwritable_memory_is_reported_and_heals_without_another_call(
+async def test_unwritable_memory_is_reported_and_recovers_on_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Behaviour 139."""
@@ -103,7 +103,7 @@ async def test_unwritable_memory_is_reported_and_heals_without_another_call(
                 await server.call("lithos_retrieve", query="anything")
                 for _ in range(2):
                     tried = disk.refused
-                    while disk.refused == tried:  # Wait until the server tries again on its own.
+                    while disk.refused == tried:  # Wait until the server tries again without a call.
                         await trio.sleep(0.005)
                     status, body = await server.server.get(ServerState).report()
                     assert (status, body["components"]["memory"]["status"]) == (200, "degraded")
@@ -115,7 +115,9 @@ async def test_unwritable_memory_is_reported_and_heals_without_another_call(
                 await trio.sleep(0.005)
 
 
-async def test_damage_during_use_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_database_damage_during_use_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Behaviour 139."""
 
     def meet_damage(*_: object) -> None:

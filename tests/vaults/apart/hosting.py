@@ -1,6 +1,6 @@
 """Helper that serves several vaults in the test process: `async with hosting({"work": config}) as hosted`.
 
-Its counterpart `alone` serves one of the vaults on its own server with the same settings.
+The helper `alone` serves one of the vaults on a separate server with the same settings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from lithos.vaults.hosting import Vaults, serve_vaults
 from tests.server.running import SETTINGS, STOP_BOUND, rpc, tokens_known_soon
 from tests.servers import load_once
 
-#: Maximum waiting time in seconds, generous for slow machines.
+#: Maximum waiting time in seconds. The value is generous for slow machines.
 PATIENCE: Final = 120.0
 VERSION: Final = "2025-06-18"
 _CHUNKED: Final = re.compile(rb"^transfer-encoding: chunked\r\n", re.IGNORECASE | re.MULTILINE)
@@ -45,13 +45,13 @@ _LENGTH: Final = re.compile(rb"^content-length: (\d+)\r\n", re.IGNORECASE | re.M
 
 
 def config_of(vault: Path, data: Path, **sections: Any) -> Config:
-    """Return a configuration with notes in `vault` and Lithos's own data in `data`."""
+    """Return a configuration with the notes in `vault` and Lithos's own data in `data`."""
     storage = StorageConfig(data_dir=data, vault=vault)
     return Config(storage=storage, server=ServerConfig(watch_files=False), **sections)
 
 
 def put(vault: Path, files: Mapping[str, str]) -> None:
-    """Write notes as a person would, always with the same modification times."""
+    """Write notes as a person does, but always with the same modification times."""
     for number, (path, text) in enumerate(files.items()):
         file = vault / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def put(vault: Path, files: Mapping[str, str]) -> None:
 def let_in(
     data: Path, secret: str, rights: Rights = "admin", name: str = "", agent: str | None = None
 ) -> None:
-    """Register a token in a vault, like `lithos token create`. Its name is the secret by default."""
+    """Register a token in a vault, as `lithos token create` does. By default, the name equals the secret."""
     private = data / ".lithos"
     private.mkdir(parents=True, exist_ok=True)
     made = Token(
@@ -78,10 +78,10 @@ def let_in(
 
 @define(eq=False)
 class Door:
-    """The address of a server, with methods that send requests to it."""
+    """Address of a server, with methods that send requests to it."""
 
     url: str
-    #: Returns the server of a vault. A server with one vault ignores the name.
+    #: Returns the server of a vault. If the server has only one vault, the name is ignored.
     server: Callable[[str], Server]
 
     @property
@@ -98,7 +98,7 @@ class Door:
         body: bytes = b"",
         fields: Iterable[str] = (),
     ) -> bytes:
-        """Return all bytes of a response, received on a new connection."""
+        """Send a request on a new connection. Return all bytes of the response."""
         lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *fields]
         lines += [f"Authorization: Bearer {token}"] if token is not None else []
         lines += [f"Content-Length: {len(body)}"] if body or method in ("POST", "PUT", "PATCH") else []
@@ -114,7 +114,7 @@ class Door:
                 return received
 
     async def rpc(self, path: str, token: str | None, method: str, **params: Any) -> bytes:
-        """Return all bytes of the response to an MCP request."""
+        """Send an MCP request. Return all bytes of the response."""
         body = json.dumps(rpc(method, **params)).encode()
         fields = (
             "Accept: application/json, text/event-stream",
@@ -124,17 +124,17 @@ class Door:
         return await self.exchange(path, token, "POST", body, fields)
 
     async def call(self, path: str, token: str | None, tool: str, /, **arguments: Any) -> bytes:
-        """Return all bytes of the response to a tool call."""
+        """Call a tool. Return all bytes of the response."""
         return await self.rpc(path, token, "tools/call", name=tool, arguments=arguments)
 
     async def ask(self, path: str, token: str | None, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """Return the result of a tool, or its error envelope if the call fails."""
+        """Call a tool. Return its result, or its error envelope if the call fails."""
         return structured(await self.call(path, token, tool, **arguments))
 
 
 @define(eq=False)
 class Hosted(Door):
-    """Several running vaults and the server's address."""
+    """Several running vaults, and the address of the server."""
 
     vaults: Vaults
     shutdown: trio.Event
@@ -146,7 +146,7 @@ class Hosted(Door):
                 await self.vaults.set.wait_changed()
 
     async def served(self, *names: str) -> None:
-        """Wait until the named vaults, or all, are running with all notes indexed."""
+        """Wait until the named vaults (or all vaults) run and all their notes are indexed."""
         for name in names or self.vaults.hosted:
             await self.until(lambda name=name: self.vaults.hosted[name].server is not None)  # type: ignore[misc]
             with trio.fail_after(PATIENCE):
@@ -172,7 +172,7 @@ async def hosting(
     clock: Callable[[], datetime] = utc_now,
     default: str | None = None,
 ) -> AsyncIterator[Hosted]:
-    """Serve vaults on one port, and wait until all notes are indexed unless `settled` is false."""
+    """Serve vaults on one port. Unless `settled` is false, wait until all notes are indexed."""
     named = {
         name: each if isinstance(each, LoadedConfig) else LoadedConfig(config=each)
         for name, each in configs.items()
@@ -197,7 +197,7 @@ async def hosting(
 
 @asynccontextmanager
 async def alone(config: Config, *, clock: Callable[[], datetime] = utc_now) -> AsyncIterator[Door]:
-    """Serve one vault on its own server."""
+    """Serve one vault on a separate server."""
     async with tokens_known_soon():
         with _with_small_models(clock):
             async with running_server(config, clock=clock, gets_front=True) as server:
@@ -232,7 +232,7 @@ def _is_whole(received: bytes, method: str) -> bool:
 
 
 def body_of(received: bytes) -> bytes:
-    """Return the body of a response, with its chunks joined."""
+    """Return the body of a response, with joined chunks."""
     head, _, body = received.partition(b"\r\n\r\n")
     if not _CHUNKED.search(head + b"\r\n"):
         return body

@@ -1,4 +1,4 @@
-"""Tests that one vault among three answers byte for byte like a vault on its own server."""
+"""One of three vaults, which must answer byte for byte like a vault on its own server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NOTES: Final = {
     "how/run-solana-node.md": "# Run a node\n\n## Machine\n\nMuch memory.\n\n## Start\n\nRun it.\n",
     "who/andy.md": "---\ntags: [Legal]\n---\n# Andy\n\nWorks on adversarial advertising.\n",
 }
-#: Pages, files and other URLs of an endpoint.
+#: Pages, files and other URLs of a vault endpoint.
 ADDRESSES: Final = (
     "/audit", "/audit?limit=3&titles=true", "/audit?after=never", "/metrics", "/nowhere",
     "/reconcile", "/import", "/messages/", "/sse/x",
@@ -63,7 +63,7 @@ PAGES: Final = (
 _IDS: Final = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|\b(?:rcpt|edge|prop|p)_[0-9a-f]{8,}|\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b"
 )
-#: Times, including event ids, which start from the time of the first event.
+#: Times. Event ids also count as times, because they start at the time of the first event.
 _TIMES: Final = re.compile(
     r"(?<![\d.])1\d{12,15}\b|\b\d(?:,\d{3}){4,}\b|20\d\d-\d\d-\d\dT[0-9:.]+(?:Z|\+00:00)|(?<=date: )[^\r]+"
     r"|(?<=retry-after: )\d+"
@@ -72,7 +72,7 @@ _SECRETS: Final = re.compile(
     r'(?<=lithos_session=)[\w-]+|(?<=name="csrf" value=")[\w-]+|(?<=name="once" value=")[\w-]+'
 )
 _SCORES: Final = re.compile(r'(?<=score\":)[0-9.e-]+|(?<=score\\":)[0-9.e-]+')
-#: The header has a different position in pages that are moved below a prefix.
+#: The position of this header differs in pages that are moved below a prefix.
 _LENGTH: Final = re.compile(r"content-length: \d+\r\n")
 #: Metrics that depend on time and on the machine.
 _MEASURED: Final = re.compile(
@@ -82,20 +82,20 @@ _MEASURED: Final = re.compile(
 
 @define
 class Recording:
-    """Recorded responses of an endpoint. Ids are replaced by the order of their first appearance."""
+    """Recorded responses of an endpoint. Numbers in order of first appearance replace the ids."""
 
     door: Door
     base: str
     entries: list[tuple[str, str]] = field(factory=list)
     ids: dict[str, str] = field(factory=dict)
-    #: Scores of changing notes depend on when the index merges its segments.
+    #: Scores of notes that change depend on the moment when the index merges its segments.
     is_changing: bool = True
 
     def keep(self, asked: str, received: bytes) -> None:
-        """Store a response without the parts that differ between any two runs."""
+        """Store a response without the parts that differ between two runs."""
         text = received.decode().replace(self.door.url, "URL")
         text = _MEASURED.sub("", text.replace(f"{self.base}/", "/") if self.base else text)
-        if text.startswith("HTTP/1.1 200") and "\n# TYPE" in text:  # series are ordered by first call
+        if text.startswith("HTTP/1.1 200") and "\n# TYPE" in text:  # series are ordered by their first call
             head, _, body = text.partition("\r\n\r\n")
             text = "\r\n\r\n".join([head, "\n".join(sorted(body.split("\n")))])
         text = _SCORES.sub("~", text) if self.is_changing else text
@@ -123,12 +123,15 @@ class Recording:
 
 @define
 class Ids:
-    """Fixed ids for every run, because ids decide the order of equally ranked notes and cost tokens."""
+    """Fixed ids, which are equal in every run.
+
+    Ids decide the order of equally ranked notes, and they cost tokens.
+    """
 
     drawn: Counter[str] = field(factory=Counter)
 
     def draw(self) -> uuid.UUID:
-        """Return the next id of a kind. Each kind of object is numbered separately."""
+        """Return the next id. Each kind of object has its own numbers."""
         code = sys._getframe(1).f_code
         kind = f"{code.co_filename}:{code.co_firstlineno}"
         self.drawn[kind] += 1
@@ -165,7 +168,7 @@ async def play_tools(recording: Recording) -> None:
 
 
 async def play_addresses(recording: Recording) -> None:
-    """Fetch everything except MCP and the console, then read the journal."""
+    """Fetch all addresses except MCP and the console. Then read the journal."""
     for path in ADDRESSES:
         await recording.get(path)
         await recording.get(path, method="POST", body=b"{}")
@@ -175,7 +178,7 @@ async def play_addresses(recording: Recording) -> None:
 
 
 async def play_pages(recording: Recording) -> None:
-    """Log in if needed, then fetch the console pages, the health page and the redirect to the console."""
+    """Log in if necessary. Then fetch the console pages, the health page, and the redirect to the console."""
     await recording.get("/health")
     await recording.get("/")
     form = ("Content-Type: application/x-www-form-urlencoded",)
@@ -188,7 +191,7 @@ async def play_pages(recording: Recording) -> None:
 
 
 async def journal(door: Door, path: str) -> bytes:
-    """Return the event stream up to the last note."""
+    """Return the event stream up to the event of the last note."""
     async with await trio.open_tcp_stream(*door.address) as stream:
         await stream.send_all(
             f"GET {path} HTTP/1.1\r\nHost: a.localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
@@ -199,7 +202,7 @@ async def journal(door: Door, path: str) -> bytes:
                 part = await stream.receive_some()
                 assert part, received[-1000:]
                 received += bytes(part)
-    # Chunk boundaries depend on when events arrive.
+    # Chunk boundaries depend on the arrival times of events.
     return re.sub(rb"\r\n[0-9a-f]+\r\n", b"", received)
 
 
@@ -215,11 +218,11 @@ def set_up(root: Path) -> dict[str, Any]:
 
 
 def differences(one: Recording, other: Recording) -> Iterator[tuple[str, str]]:
-    """Yield each difference between two recordings of the same calls: the call number and a description."""
+    """Yield each difference between two recordings of the same calls: call number and description."""
     both = zip(one.entries, other.entries, strict=True)
     for number, ((asked, *told), (also, *heard)) in enumerate(both):
         assert asked == also
-        # The digits of a cursor depend on the start time and are counted as tokens.
+        # The digits of a cursor depend on the start time, and they are counted as tokens.
         uncounted = r'tokens\\*":\d+' if "'since'" in asked else "$^"
         first, second = (re.sub(uncounted, "", text) for text in (*told, *heard))
         if first != second:
@@ -243,9 +246,10 @@ def differences(one: Recording, other: Recording) -> Iterator[tuple[str, str]]:
 async def test_one_of_three_vaults_answers_like_a_single_vault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: str, play: Callable[[Recording], Awaitable[None]]
 ) -> None:
-    """behaviour 293: both the vault's own endpoint and the root answer a token of this vault.
+    """behaviour 293: the vault's own endpoint and the root both answer a token of this vault.
 
-    Memory learns in the background and may lag on a busy machine, so only a repeated difference counts.
+    Memory learns in the background and may be late on a busy machine. Therefore only a repeated difference
+    counts.
     """
     ids = Ids()
     monkeypatch.setattr(uuid, "uuid4", ids.draw)

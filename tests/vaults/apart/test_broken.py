@@ -1,4 +1,4 @@
-"""Tests that a broken vault is reported, stops no other vault, and returns automatically after its repair."""
+"""Broken vault. It is reported, does not stop other vaults, and is served again after its repair."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def folder_gone(root: Path) -> Any:
 
 @contextmanager
 def locked(root: Path) -> Any:
-    """Lock the vault's data directory for another server."""
+    """Lock the vault's data directory, as another server does."""
     lock = OwnerLock(root / "home-data" / ".lithos" / "lock")
     lock.acquire("now")
     yield
@@ -58,7 +58,7 @@ def locked(root: Path) -> Any:
 
 @frozen
 class Trouble:
-    """Defect of a vault, with a word that its reported reason contains."""
+    """Defect of a vault, and a word in the reason that the server reports."""
 
     breaking: Callable[[Path], AbstractContextManager[None]]
     told: str
@@ -78,7 +78,7 @@ async def titles(hosted: Hosted) -> list[str]:
 
 
 async def check_others(hosted: Hosted, told: str) -> None:
-    """Assert that the broken vault is reported with its reason everywhere and other vaults still answer."""
+    """Assert that every view reports the broken vault with its reason, and that other vaults still answer."""
     for tool, more in (
         ("lithos_list", {}), ("lithos_search", {"query": "basil"}), ("lithos_retrieve", {"query": "basil"}),
         ("lithos_context", {"query": "basil"}), ("lithos_tags", {}), ("lithos_stats", {}),
@@ -108,11 +108,13 @@ async def check_others(hosted: Hosted, told: str) -> None:
 
 
 @pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES.keys())
-async def test_broken_vault_is_reported_and_stops_no_other_vault(tmp_path: Path, trouble: Trouble) -> None:
+async def test_broken_vault_is_reported_without_stopping_other_vaults(
+    tmp_path: Path, trouble: Trouble
+) -> None:
     """behaviour 295"""
     configs = set_up(tmp_path)
     async with hosting(configs):
-        pass  # The first run serves every vault before the defect.
+        pass  # In the first run, every vault works. The defect comes later.
     with trouble.breaking(tmp_path):
         async with hosting(configs, settled=False) as hosted:
             await hosted.served("work", "third")
@@ -121,7 +123,7 @@ async def test_broken_vault_is_reported_and_stops_no_other_vault(tmp_path: Path,
 
 
 async def test_vault_is_served_again_after_its_repair(tmp_path: Path) -> None:
-    """behaviour 295: the running process reopens the vault after any defect."""
+    """behaviour 295: the running process opens the vault again after every kind of defect."""
     configs = set_up(tmp_path)
     async with hosting(configs):
         pass
@@ -142,8 +144,8 @@ async def test_vault_is_served_again_after_its_repair(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_vault_is_opened_again_after_its_actor_fails(tmp_path: Path) -> None:
-    """behaviour 295: an exception that repeatedly ends one vault's actor ends no other vault."""
+async def test_vault_is_opened_again_when_its_actor_has_failed(tmp_path: Path) -> None:
+    """behaviour 295: an exception that repeatedly ends one vault's actor does not end other vaults."""
     async with hosting(set_up(tmp_path)) as hosted:
         broken, others = hosted.server("home"), [hosted.server(name) for name in ("work", "third")]
         for _ in range(5):
@@ -159,7 +161,7 @@ async def test_vault_is_opened_again_after_its_actor_fails(tmp_path: Path) -> No
 
 
 async def test_server_stops_at_once_while_vault_waits_for_retry(tmp_path: Path) -> None:
-    """behaviour 295: the process runs while any vault is served, and ends on a signal."""
+    """behaviour 295: the process runs while at least one vault is served. It ends on a signal."""
     configs = set_up(tmp_path)
     with locked(tmp_path):
         async with hosting(configs, settled=False) as hosted:

@@ -1,4 +1,4 @@
-"""Tests that a token of one vault receives no byte with a word, count or name of another vault."""
+"""Canary words in other vaults. A token must not receive a word, count or name of another vault."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from tests.vaults.apart.hosting import (
 
 OWN: Final = "alpha"
 TOKEN: Final = "secret-of-alpha"
-#: The other vaults: `bravo` is served, `tango` never starts.
+#: The other vaults. `bravo` is served, and `tango` never starts.
 OTHERS: Final = ("bravo", "tango")
-#: Words of the other vaults in any spelling. Each text of these vaults contains one of the words.
+#: Words of the other vaults in any spelling. Each text in these vaults contains one of these words.
 CANARY: Final = re.compile(rb"canary|bravo|tango|31337", re.IGNORECASE)
 #: Paths at an endpoint and at the root.
 PATHS: Final = (
@@ -43,21 +43,21 @@ PATHS: Final = (
     "/.well-known/oauth-protected-resource", "/console/logout", "/v/alpha/mcp", "/consolefoo",
 )  # fmt: skip
 METHODS: Final = ("GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE")
-#: Names that no vault has, with the same lengths as existing names.
+#: Names that no vault has. Their lengths equal the lengths of existing names.
 UNKNOWN: Final = ("delta", "sigma")
 _DATE: Final = re.compile(rb"^date: [^\r]+\r\n", re.IGNORECASE | re.MULTILINE)
 
 
 @define
 class Scene:
-    """The running vaults, and ids of objects in the other vault."""
+    """The running vaults, and object ids of the other vault."""
 
     hosted: Hosted
     ids: Mapping[str, str]
 
 
 def set_up(root: Path) -> dict[str, Config]:
-    """Create three vaults: the caller's own, one full of canary words, and one without a folder."""
+    """Create three vaults: the caller's own, one full of canary words, and one whose folder is missing."""
     put(root / OWN, {"own.md": "---\ntags: [plain]\n---\n# Own\n\nBasil wants water, see [[other]].\n"})
     put(root / OWN, {"folder/other.md": "# Other\n\nOf tents and water.\n"})
     canaries = {
@@ -77,7 +77,7 @@ def set_up(root: Path) -> dict[str, Config]:
 
 
 async def fill(hosted: Hosted) -> dict[str, str]:
-    """Create objects of every kind in the other vault and return their ids."""
+    """Create objects of every kind in the other vault. Return their ids."""
 
     async def call(tool: str, **arguments: Any) -> dict[str, Any]:
         answer = await hosted.ask("/v/bravo/mcp", "secret-of-canary", f"lithos_{tool}", **arguments)
@@ -109,7 +109,7 @@ async def fill(hosted: Hosted) -> dict[str, str]:
 @asynccontextmanager
 async def scene(root: Path) -> AsyncIterator[Scene]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(admissions, "MOST_WRONG", 1_000_000)  # another test covers the limit
+        patch.setattr(admissions, "MOST_WRONG", 1_000_000)  # another test covers this limit
         async with hosting(set_up(root), settled=False, default="bravo") as hosted:
             await hosted.served(OWN, "bravo")
             await hosted.until(lambda: bool(hosted.vaults.hosted["tango"].vault.reason))
@@ -117,7 +117,7 @@ async def scene(root: Path) -> AsyncIterator[Scene]:
 
 
 def check(received: bytes, asked: str, sent: Iterable[str] = ()) -> None:
-    """Assert that a response contains no canary except those that the caller sent."""
+    """Assert that a response contains no canary word, except words that the caller sent."""
     text = received + b"\n" + body_of(received)
     for word in sorted(sent, key=len, reverse=True):
         for spelling in {word, json.dumps(word)[1:-1], word.replace("/", "%2F")}:
@@ -127,7 +127,7 @@ def check(received: bytes, asked: str, sent: Iterable[str] = ()) -> None:
 
 
 def arguments_of(tool: Mapping[str, Any], ids: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return calls of a tool with ids, paths and words of the other vault in each argument."""
+    """Return calls of a tool. Each argument gets ids, paths and words of the other vault."""
     properties = tool["inputSchema"]["properties"]
     required = tool["inputSchema"].get("required", ())
     odd: dict[str, list[Any]] = {
@@ -147,7 +147,7 @@ def arguments_of(tool: Mapping[str, Any], ids: Mapping[str, str]) -> list[dict[s
     base = {name: odd[properties[name]["type"]][0] for name in required}
     base |= {name: "own-agent" for name in ("agent", "resolver") if name in properties and name in required}
     base |= {"query": "water canaryword basil"} if "query" in properties else {}
-    base |= {"version": 1} if tool["name"] == "lithos_restore" else {}  # the tool needs a version or row
+    base |= {"version": 1} if tool["name"] == "lithos_restore" else {}  # the tool needs a version or a row
     base |= {name: properties[name]["enum"][0] for name in base if "enum" in properties[name]}
     calls = [
         base,
@@ -164,11 +164,11 @@ def arguments_of(tool: Mapping[str, Any], ids: Mapping[str, str]) -> list[dict[s
 
 @pytest.mark.slow
 @pytest.mark.takes(20)
-async def test_tools_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
+async def test_tools_do_not_reveal_other_vaults_to_a_token(tmp_path: Path) -> None:
     """behaviour 294: each argument of every tool gets names, ids and paths of another vault."""
     async with scene(tmp_path) as played:
         hosted = played.hosted
-        sent = list[str]()  # The token may read its own texts.
+        sent = list[str]()  # The token may read texts that it sent.
         seen = 0
         for door in ("/mcp", f"/v/{OWN}/mcp"):
             listed = await hosted.rpc(door, TOKEN, "tools/list")
@@ -190,7 +190,7 @@ async def test_tools_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
 
 
 def texts_of(value: Any) -> list[str]:
-    """Return all texts within the arguments."""
+    """Return all texts that the arguments contain."""
     if isinstance(value, str):
         return [value, value.removesuffix(".md")]
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -198,14 +198,14 @@ def texts_of(value: Any) -> list[str]:
 
 
 @pytest.mark.slow
-async def test_urls_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
-    """behaviour 294: the test tries every URL and method with a vault's token, a wrong one and none."""
+async def test_urls_do_not_reveal_other_vaults_to_a_token(tmp_path: Path) -> None:
+    """behaviour 294: tries every URL and method with the vault's token, a wrong token and no token."""
     async with scene(tmp_path) as played:
         for token in (TOKEN, "wrong", None):
             for base in ("", f"/v/{OWN}", "/v/bravo", "/v/tango", "/v/delta"):
                 for path in (*PATHS, "/audit?titles=true", "/metrics"):
                     if path.startswith(("/sse", "/console/events")) and base in ("", f"/v/{OWN}"):
-                        continue  # other tests read the streams
+                        continue  # other tests read these streams
                     for method in METHODS if token == TOKEN else ("GET", "POST"):
                         asked = f"{method} {base}{path}"
                         received = await played.hosted.exchange(f"{base}{path}", token, method)
@@ -248,8 +248,8 @@ async def test_forbidden_vault_answers_like_unknown_vault(tmp_path: Path) -> Non
         assert compared > 500
 
 
-async def test_wrong_tokens_are_slowed_equally_for_known_and_unknown_vaults(tmp_path: Path) -> None:
-    """behaviour 294: this also holds after an address has used up its allowed guesses."""
+async def test_wrong_tokens_are_limited_equally_for_known_and_unknown_vaults(tmp_path: Path) -> None:
+    """behaviour 294: covers an address that has used up its permitted guesses."""
     async with hosting(set_up(tmp_path), settled=False) as hosted:
         await hosted.served(OWN)
         statuses = {}
@@ -261,8 +261,8 @@ async def test_wrong_tokens_are_slowed_equally_for_known_and_unknown_vaults(tmp_
 
 
 @pytest.mark.slow
-async def test_console_pages_reveal_no_other_vault(tmp_path: Path) -> None:
-    """behaviour 294: the test follows every link from the caller's own pages."""
+async def test_console_pages_do_not_reveal_other_vaults(tmp_path: Path) -> None:
+    """behaviour 294: follows every link on the caller's own pages."""
     async with scene(tmp_path) as played:
         hosted = played.hosted
         form = ("Content-Type: application/x-www-form-urlencoded",)
@@ -300,8 +300,11 @@ async def test_console_pages_reveal_no_other_vault(tmp_path: Path) -> None:
                     assert status_of(received) == 302
 
 
-async def test_streams_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
-    """behaviour 294: SSE and WebSocket clients listen at root and endpoint while the other vault changes."""
+async def test_streams_do_not_reveal_other_vaults_to_a_token(tmp_path: Path) -> None:
+    """behaviour 294:
+
+    SSE and WebSocket clients listen at the root and the endpoint while the other vault changes.
+    """
     async with scene(tmp_path) as played:
         hosted = played.hosted
         received: dict[str, bytes] = {}
@@ -343,8 +346,8 @@ async def test_streams_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
             assert CANARY.search(text) is None, (path, text)
 
 
-async def test_root_streams_end_when_token_is_revoked_in_one_vault(tmp_path: Path) -> None:
-    """behaviour 294: streams for both vaults end, and the remaining vault accepts new streams."""
+async def test_root_streams_end_when_one_vault_revokes_the_token(tmp_path: Path) -> None:
+    """behaviour 294: streams for both vaults end. The remaining vault accepts new streams."""
     for name in ("one", "two"):
         put(tmp_path / name, {f"{name}.md": f"Of {name}."})
         let_in(tmp_path / f"{name}-data", "both")
@@ -362,7 +365,7 @@ async def test_root_streams_end_when_token_is_revoked_in_one_vault(tmp_path: Pat
             await trio.to_thread.run_sync(store.revoke, "both")
             received = b""
             with trio.fail_after(PATIENCE):
-                while not received.endswith(b"\r\n0\r\n\r\n"):  # received ends with the last chunk
+                while not received.endswith(b"\r\n0\r\n\r\n"):  # the data ends with the last chunk
                     received += bytes(await stream.receive_some())
         answer = await hosted.ask("/mcp", "both", "lithos_list")
         assert [row["title"] for row in answer["items"]] == ["one"]
@@ -373,7 +376,7 @@ async def test_root_streams_end_when_token_is_revoked_in_one_vault(tmp_path: Pat
 async def test_vault_console_shows_only_its_own_warnings_and_sources(
     tmp_path: Path,
 ) -> None:
-    """behaviour 294: warnings and sources of other vaults mention those vaults and their folders."""
+    """behaviour 294: warnings and sources of other vaults would mention those vaults and their folders."""
     told = {
         name: LoadedConfig(
             config=config,

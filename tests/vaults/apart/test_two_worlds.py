@@ -1,4 +1,7 @@
-"""Tests that a hidden vault changes no byte of a token's answers, by comparing runs with and without it."""
+"""Hidden vault, which must not change a byte of a token's answers.
+
+Compares calls with and without the hidden vault.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ PATHS: Final = (
 
 
 def set_up(root: Path, *, has_third: bool) -> dict[str, Config]:
-    """Create two vaults for the token and, in one of the two worlds, a third vault."""
+    """Create two vaults for the token. In one of the two worlds, also create a third vault."""
     for name, base in (("work", "Release"), ("home", "Garden")):
         notes = {
             f"{base.lower()}/{word}.md": f"---\ntags: [{name}, {word}]\n---\n# {base} {word}\n\nOf {word} "
@@ -58,7 +61,10 @@ def set_up(root: Path, *, has_third: bool) -> dict[str, Config]:
 
 
 def story(seed: int, *, changes: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield tool calls with name and arguments. Arguments refer to objects by kind or order instead of id."""
+    """Yield tool calls with name and arguments.
+
+    The arguments refer to objects by kind or order, not by id.
+    """
     chance = random.Random(seed)
     for _ in range(CALLS):
         word = chance.choice(WORDS)
@@ -97,13 +103,13 @@ def story(seed: int, *, changes: bool) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 async def play(hosted: Hosted, ids: Ids, seed: int, *, changes: bool) -> Recording:
-    """Run the story with the token while the third vault, if it exists, changes."""
+    """Play the story with the token. If the third vault exists, it changes meanwhile."""
     recording = Recording(hosted, "", is_changing=changes)
     ids.drawn.clear()
     made = {"id": "00000000-0000-4000-8000-000000000000", "task": "none"}
     for number, (kind, asked) in enumerate(story(seed, changes=changes)):
         if "secret" in hosted.vaults.hosted and number % 10 == 0:
-            # Other vaults draw ids from a separate sequence.
+            # Other vaults take their ids from a separate sequence.
             drawn = ids.drawn.copy()
             await hosted.ask(
                 "/v/secret/mcp", OTHER, "lithos_write", title=f"S {number}", content="basil", agent="ann"
@@ -131,10 +137,10 @@ async def play(hosted: Hosted, ids: Ids, seed: int, *, changes: bool) -> Recordi
 @pytest.mark.takes(20)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("changes", [False, True], ids=["reading", "changing"])
-async def test_hidden_vault_changes_no_answer(
+async def test_hidden_vault_does_not_change_any_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, changes: bool
 ) -> None:
-    """behaviour 294: the same calls give the same bytes with and without a third vault."""
+    """behaviour 294: the same calls return the same bytes with and without a third vault."""
     ids = Ids()
     monkeypatch.setattr(uuid, "uuid4", ids.draw)
     worlds: list[Recording] = []

@@ -1,4 +1,4 @@
-"""Tests of the overview console: one login, one overview, and nothing beyond the token's vaults."""
+"""Overview console: one login, one overview, and no data of vaults that the token does not open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.server.console.pages import Element, check, parse
 from tests.server.console.visiting import PATIENCE, browser, form_of, revoke_token
 from tests.servers import Lithos
 
-#: Secrets and the vaults that they open.
+#: Secrets, and the vaults that each secret opens.
 TOKENS: Final = {"two": ("home", "work"), "one": ("home",), "all": ("home", "secret", "work")}
 
 
@@ -32,7 +32,7 @@ async def log_in(house: House, secret: str, **fields: str) -> httpx2.Response:
 
 
 async def overview(house: House) -> Element:
-    """Return the page after checking that it has no actions and links only to vaults and the console."""
+    """Return the page. Assert that it has no actions and links only to vaults and to the console."""
     answer = await house.client.get("/console/")
     assert answer.status_code == 200, answer.text
     assert {name: answer.headers[name.lower()] for name in HEADERS} == HEADERS
@@ -45,8 +45,8 @@ def card_of(page: Element, name: str) -> str:
     return found.text
 
 
-async def test_login_opens_vaults_of_token(tmp_path: Path) -> None:
-    """behaviour 293: each vault gets its own cookie, and the names of other vaults are hidden."""
+async def test_login_opens_exactly_the_vaults_of_the_token(tmp_path: Path) -> None:
+    """behaviour 293: each vault gets its own cookie. Names of other vaults are hidden."""
     async with hosting(tmp_path, TOKENS) as house:
         answer = await house.client.get("/console/", follow_redirects=False)
         assert (answer.status_code, answer.headers["location"]) == (302, "/console/login")
@@ -83,8 +83,8 @@ async def test_wrong_token_opens_no_vault(tmp_path: Path) -> None:
         assert "Lithos itself acts under that name" in answer.text
 
 
-async def test_overview_shows_state_of_each_vault(tmp_path: Path) -> None:
-    """behaviour 293: the overview shows state with reason, notes, open tasks, warnings and proposals."""
+async def test_overview_shows_the_state_of_each_vault(tmp_path: Path) -> None:
+    """behaviour 293: the overview shows the state with its reason, notes, open tasks, warnings, proposals."""
     async with hosting(tmp_path, TOKENS) as house:
         home, work = (house.vaults[name].lithos for name in ("home", "work"))
         for number in range(3):
@@ -141,14 +141,14 @@ async def test_hanging_vault_does_not_hide_other_vaults(
 
 
 def _time_is_over(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Return a function that ends a caller's deadline in a summary. Other callers have no deadline."""
+    """Return a function that ends the deadline of a summary call. Other callers have no deadline."""
     scopes: dict[trio.lowlevel.Task, trio.CancelScope] = {}
 
     def move_on_after(_: float) -> trio.CancelScope:
         scope = scopes[trio.lowlevel.current_task()] = trio.CancelScope()
         return scope
 
-    # Only this module gets the replacement, because the rest of the server has its own deadlines.
+    # Only this module gets the replacement, because other parts of the server have their own deadlines.
     its_trio = SimpleNamespace(move_on_after=move_on_after, Lock=trio.Lock, current_time=trio.current_time)
     monkeypatch.setattr(summary, "trio", its_trio)
 
@@ -172,7 +172,7 @@ def _hanging(
     return hang
 
 
-async def test_vault_started_later_needs_no_second_login(tmp_path: Path) -> None:
+async def test_vault_that_starts_later_needs_no_second_login(tmp_path: Path) -> None:
     async with hosting(tmp_path, TOKENS, ("home", "work")) as house:
         work = house.views["work"]
         console, work.console, work.state = work.console, None, "unavailable"
@@ -185,7 +185,7 @@ async def test_vault_started_later_needs_no_second_login(tmp_path: Path) -> None
         assert "set-cookie" not in (await house.client.get("/console/")).headers
 
 
-async def test_overview_logout_ends_session_of_each_vault(tmp_path: Path) -> None:
+async def test_logout_in_the_overview_ends_the_session_of_each_vault(tmp_path: Path) -> None:
     async with hosting(tmp_path, TOKENS, ("home", "work")) as house:
         await log_in(house, "two")
         page = (await house.client.get("/console/")).text
@@ -203,7 +203,7 @@ async def test_overview_logout_ends_session_of_each_vault(tmp_path: Path) -> Non
                 assert (found.status_code, "login" in found.headers["location"]) == (302, True)
 
 
-async def test_logout_in_vault_ends_only_that_vaults_session(tmp_path: Path) -> None:
+async def test_logout_in_a_vault_ends_only_its_own_session(tmp_path: Path) -> None:
     """The session that the person ended stays closed until the next login. The other session continues."""
     async with hosting(tmp_path, TOKENS, ("home", "work")) as house:
         await log_in(house, "two")
@@ -220,7 +220,7 @@ async def test_logout_in_vault_ends_only_that_vaults_session(tmp_path: Path) -> 
         assert (await house.client.get("/console/state?partial=1")).status_code == 401
 
 
-async def test_revoked_token_removes_vault_from_overview(tmp_path: Path) -> None:
+async def test_revoked_token_removes_its_vault_from_the_overview(tmp_path: Path) -> None:
     """behaviour 293: the vault disappears within 2 s from every page that the person sees."""
     async with hosting(tmp_path, TOKENS, ("home", "work")) as house:
         answer = await log_in(house, "two")
@@ -238,7 +238,7 @@ async def test_revoked_token_removes_vault_from_overview(tmp_path: Path) -> None
                 await trio.sleep(0.02)
 
 
-async def test_console_asks_for_no_login_without_tokens(tmp_path: Path) -> None:
+async def test_console_needs_no_login_when_no_tokens_exist(tmp_path: Path) -> None:
     async with hosting(tmp_path, None, ("home", "work")) as house:
         page = await overview(house)
         assert [one.text for one in page.all("h2")] == ["home", "work"]

@@ -1,4 +1,4 @@
-"""behaviour 293: a console below `/v/work` equals the console of a single-vault server, except for URLs."""
+"""behaviour 293: a console below `/v/work` equals a single-vault server's console, except for URLs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.server.console.test_rights import prepare, routes
 from tests.server.console.visiting import Visitor, browser, form_of, make_token, visiting
 from tests.servers import Clock
 
-#: Attributes with URLs that a page links to, submits to or fetches.
+#: Attributes that contain URLs to which a page links, submits or sends requests.
 _ADDRESSES: Final = ("href", "src", "action", "formaction", "data-address")
-#: Parts that differ between two loads of a page: the form key, and how often a note was read.
+#: Parts that differ between two loads of a page: the form key, and the number of reads of a note.
 _ONCE: Final = re.compile(r'name="once" value="[^"]*"|[0-9]+ times?,')
 _NUMBER: Final = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 #: Pages that show times and sizes of the process.
@@ -33,18 +33,18 @@ QUOTING: Final = 'Says "/console/x", \'/console/x\', `/console/x` and href="/con
 
 
 def bare(text: str, rule: str) -> str:
-    """Return a page without the parts that change on each load."""
+    """Return a page without the parts that differ on each load."""
     text = _ONCE.sub("", text)
     return _NUMBER.sub("0", text) if rule in CHANGING else text
 
 
 def plain_of(text: str) -> str:
-    """Return a page with the prefix removed."""
+    """Return a page from which the prefix is removed."""
     return text.replace(f'"{BASE}/console', '"/console')
 
 
 def judge_addresses(text: str, where: str) -> int:
-    """Assert that no URL leads out of the vault, and return the number of URLs."""
+    """Assert that every URL stays inside the vault. Return the number of URLs."""
     found = [one.attributes[name] for name in _ADDRESSES for one in parse(text).has(name)]
     for address in found:
         is_relative = not address.startswith("/")
@@ -53,7 +53,7 @@ def judge_addresses(text: str, where: str) -> int:
 
 
 async def enter(person: Visitor, client: httpx2.AsyncClient) -> str:
-    """Start a session below the prefix, continue without the prefix, and return the session's id."""
+    """Start a session below the prefix, and continue without the prefix. Return the id of the session."""
     answer = await client.get(f"{BASE}/console/")
     assert answer.status_code == 200
     assert "Path=/v/work/console;" in answer.headers["set-cookie"] + ";"
@@ -64,8 +64,8 @@ async def enter(person: Visitor, client: httpx2.AsyncClient) -> str:
 
 
 @pytest.mark.needs("proposals")
-async def test_every_route_equals_its_route_without_prefix(tmp_path: Path) -> None:
-    """behaviour 293: links, forms and redirects lead into the vault, and all other bytes are equal."""
+async def test_routes_below_the_prefix_equal_routes_without_it(tmp_path: Path) -> None:
+    """behaviour 293: links, forms and redirects stay inside the vault. All other bytes are equal."""
     with prefixed():
         async with visiting(tmp_path, clock=Clock()) as person, browser(person.url) as client:
             made = await prepare(person)
@@ -91,8 +91,8 @@ async def test_every_route_equals_its_route_without_prefix(tmp_path: Path) -> No
 
 
 @pytest.mark.needs("proposals")
-async def test_note_text_is_unchanged_below_prefix(tmp_path: Path) -> None:
-    """behaviour 293: URLs in note pages, titles and fields are text and stay unchanged."""
+async def test_note_text_below_the_prefix_is_unchanged(tmp_path: Path) -> None:
+    """behaviour 293: URLs in notes, titles and fields are text, so they are not changed."""
     title = '"/console/x" `/console/x`'
     with prefixed():
         async with visiting(tmp_path) as person:
@@ -109,8 +109,8 @@ async def test_note_text_is_unchanged_below_prefix(tmp_path: Path) -> None:
             assert f"{QUOTING} More." in edited.text
 
 
-async def test_login_below_prefix_leads_to_requested_page(tmp_path: Path) -> None:
-    """behaviour 293: `next`, the cookie, changes and the logout stay within the vault."""
+async def test_login_below_the_prefix_leads_to_the_requested_page(tmp_path: Path) -> None:
+    """behaviour 293: `next`, the cookie, changes and the logout stay inside the vault."""
     with prefixed():
         async with visiting(tmp_path, token="secret") as person:
             client = person.client
@@ -124,7 +124,7 @@ async def test_login_below_prefix_leads_to_requested_page(tmp_path: Path) -> Non
             answer = await client.post(action, data=given, headers=headers)
             assert (answer.status_code, answer.headers["location"]) == (303, f"{BASE}/console/notes?q=a")
             assert (await client.get(answer.headers["location"])).status_code == 200
-            # The same browser has no session at the neighbouring console.
+            # The same browser has no session in the console of the other vault.
             assert (await client.get("/console/notes")).status_code == 302
             made = await person.submit(f"{BASE}/console/tasks/new", title="From below")
             assert str(made.url).startswith(f"{person.url}{BASE}/console/tasks/")
@@ -136,8 +136,8 @@ async def test_login_below_prefix_leads_to_requested_page(tmp_path: Path) -> Non
             assert (await client.get(f"{BASE}/console/")).status_code == 302
 
 
-async def test_vault_feed_streams_events(tmp_path: Path) -> None:
-    """behaviour 293: events arrive unchanged below the prefix."""
+async def test_vault_feed_streams_events_below_the_prefix(tmp_path: Path) -> None:
+    """behaviour 293: events arrive unchanged."""
     with prefixed():
         async with visiting(tmp_path) as person:
             await person.page(f"{BASE}/console/")
@@ -151,8 +151,10 @@ async def test_vault_feed_streams_events(tmp_path: Path) -> None:
 LINKS: Final = (VaultLink("home", "/v/home/console/"), VaultLink("work", "/v/work/console/", is_current=True))
 
 
-async def test_vault_switch_lists_vaults_of_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """behaviour 293: a page links to each vault of the token and to the overview."""
+async def test_vault_switcher_lists_the_vaults_of_the_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 293: a page links to the overview and to each vault of the token."""
     asked: list[Principal] = []
 
     def vaults(principal: Principal) -> tuple[VaultLink, ...]:

@@ -1,4 +1,4 @@
-"""Tests of moving a console's URLs below a vault prefix: some URLs move, all texts stay."""
+"""Console URLs that are moved below a vault prefix. Some URLs are moved, and no text changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def ask(
     cookies: tuple[str, ...] = (),
     **scope: Any,
 ) -> tuple[dict[str, list[str]], bytes, list[Message], Scope]:
-    """Return the response of an application with these headers and cookies, and the request it received."""
+    """Return an application's response with these headers and cookies, and the request that it received."""
     asked: list[Scope] = []
     sent: list[Message] = []
     lines = [(name.encode(), value.encode()) for name, value in headers.items()]
@@ -64,7 +64,7 @@ async def ask(
         ('<a\nHREF="/console#x">', '<a\nHREF="/v/work/console#x">'),
     ],
 )
-def test_attributes_with_urls_are_moved(before: str, after: str) -> None:
+def test_urls_in_attributes_are_moved_below_the_prefix(before: str, after: str) -> None:
     """behaviour 293"""
     assert moved(before.encode(), b"/v/work").decode() == after
 
@@ -82,13 +82,13 @@ def test_attributes_with_urls_are_moved(before: str, after: str) -> None:
         "a < b href=\"/console/x\"", '<!-- href="/console/x" -->', "<", '<a href="/console/x',
     ],
 )  # fmt: skip
-def test_text_and_other_attributes_are_unchanged(text: str) -> None:
+def test_text_and_attributes_without_urls_are_unchanged(text: str) -> None:
     """behaviour 293"""
     assert moved(text.encode(), b"/v/work").decode() == text
 
 
-def test_rewriting_time_is_linear_in_page_length() -> None:
-    """A page of ten times the length takes about ten times as long, whatever it contains."""
+def test_rewrite_time_is_linear_in_the_page_length() -> None:
+    """A page of ten times the length takes about ten times as long, independent of its content."""
     for piece in (b'<a "', b"<a '", b"<a \"' '", b'<a x="/console" ', b'<a x="', b"</console <a"):
 
         def seconds(count: int, piece: bytes = piece) -> float:
@@ -100,7 +100,7 @@ def test_rewriting_time_is_linear_in_page_length() -> None:
         assert min(seconds(20_000) for _ in range(3)) < 60 * max(min(seconds(2_000) for _ in range(3)), 1e-4)
 
 
-async def test_page_in_pieces_is_rewritten_with_correct_length() -> None:
+async def test_page_sent_in_pieces_is_rewritten_with_the_correct_length() -> None:
     page = '<a href="/console/ä">ä</a>'.encode()
     headers = {"content-type": PAGE, "content-length": str(len(page))}
     told, body, sent, _ = await ask(page[:10], page[10:12], page[12:], headers=headers)
@@ -109,7 +109,7 @@ async def test_page_in_pieces_is_rewritten_with_correct_length() -> None:
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
 
 
-async def test_head_response_has_no_wrong_length() -> None:
+async def test_head_response_does_not_state_an_incorrect_length() -> None:
     told, body, _, _ = await ask(b"", headers={"content-type": PAGE, "content-length": "26"}, method="HEAD")
     assert (body, "content-length" in told) == (b"", False)
 
@@ -124,7 +124,7 @@ async def test_head_response_has_no_wrong_length() -> None:
         {"content-type": PAGE, "content-encoding": "gzip"},
     ],
 )
-async def test_other_content_passes_unchanged(headers: dict[str, str]) -> None:
+async def test_other_content_is_not_rewritten(headers: dict[str, str]) -> None:
     pieces = (b'<a href="/console/x">', b"data: '/console/x'\n\n", b"`/console/x`")
     told, body, sent, _ = await ask(*pieces, headers=headers)
     assert body == b"".join(pieces)
@@ -143,13 +143,13 @@ async def test_other_content_passes_unchanged(headers: dict[str, str]) -> None:
         ("?q=1", "?q=1"),
     ],
 )
-async def test_redirects_to_console_are_moved(before: str, after: str) -> None:
+async def test_redirects_to_the_console_are_moved_below_the_prefix(before: str, after: str) -> None:
     told, *_ = await ask(b"", headers={"location": before})
     assert told["location"] == [after]
 
 
-async def test_cookies_belong_to_console_of_their_vault() -> None:
-    """In one browser, a vault's session is sent neither to the other vault nor to a single-vault server."""
+async def test_cookies_belong_to_the_console_of_their_vault() -> None:
+    """A browser must not send the session of one vault to another vault or to a single-vault server."""
     told, *_ = await ask(b"", cookies=("a=/console; HttpOnly; Path=/console; SameSite=Strict", "b=1; path=/"))
     assert told["set-cookie"] == [
         "a=/console; HttpOnly; Path=/v/work/console; SameSite=Strict",
@@ -157,7 +157,7 @@ async def test_cookies_belong_to_console_of_their_vault() -> None:
     ]
 
 
-async def test_application_receives_request_without_prefix() -> None:
+async def test_application_receives_the_request_without_the_prefix() -> None:
     headers = [(b"host", b"h"), (b"accept-encoding", b"gzip"), (b"origin", b"http://h")]
     *_, asked = await ask(b"", headers={"content-type": PAGE})
     assert asked["root_path"] == ""
@@ -178,7 +178,7 @@ async def test_application_receives_request_without_prefix() -> None:
     "scope",
     [{"root_path": ""}, {"path": "/events"}, {"path": "/consoles"}, {"path": "/sse"}, {"type": "websocket"}],
 )
-async def test_other_requests_pass_unchanged(scope: dict[str, Any]) -> None:
+async def test_responses_to_other_requests_are_not_rewritten(scope: dict[str, Any]) -> None:
     page = b'<a href="/console/x">'
     told, body, _, asked = await ask(page, headers={"content-type": PAGE, "location": "/console/"}, **scope)
     assert (body, told["location"]) == (page, ["/console/"])

@@ -1,4 +1,4 @@
-"""Tests of the quick switcher, which finds notes by the beginning of a name (docs/spec/console.md §2)."""
+"""Quick switcher, which finds notes by the beginning of a name (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.server.console.visiting import Visitor, visiting
 
 
 async def found(person: Visitor, typed: str) -> list[str]:
-    """Return the paths of the offered notes, best match first."""
+    """Return the paths of the suggested notes, best match first."""
     page = parse(await person.page(f"/console/find?partial=1&q={quote(typed)}"))
     assert dangers(page) == []
     return [one.all("span")[0].text for one in page.all("li")]
 
 
-async def test_switcher_offers_title_matches_before_aliases_and_paths(tmp_path: Path) -> None:
+async def test_switcher_lists_title_matches_before_aliases_and_paths(tmp_path: Path) -> None:
     notes = {
         "a.md": ("Git", ()),
         "b.md": ("Obsidian Git", ()),
@@ -34,7 +34,7 @@ async def test_switcher_offers_title_matches_before_aliases_and_paths(tmp_path: 
         file.write_text(f"---\ntitle: {title}\naliases: [{', '.join(aliases)}]\n---\nText.\n")
     async with visiting(tmp_path, settled=True) as person:
         names = ["a.md", "e.md", "c.md", "g.md", "git/d.md", "b.md"]
-        assert await found(person, "git") == [*names, "f.md"]  # only f.md contains the text inside a word
+        assert await found(person, "git") == [*names, "f.md"]  # f.md contains the text inside a word
         assert await found(person, "  GIT  back") == ["c.md"]
         assert await found(person, "üb") == ["g.md"]
         assert await found(person, "git/") == ["git/d.md"]
@@ -42,8 +42,8 @@ async def test_switcher_offers_title_matches_before_aliases_and_paths(tmp_path: 
             assert await found(person, typed) == [], typed
 
 
-async def test_switcher_limits_offers_and_escapes_hostile_names(tmp_path: Path) -> None:
-    """behaviour 236: the quick switcher shows hostile names as text."""
+async def test_switcher_limits_its_suggestions_and_escapes_hostile_names(tmp_path: Path) -> None:
+    """behaviour 236: the quick switcher shows hostile names as plain text."""
     async with visiting(tmp_path, settled=True) as person:
         for number, text in enumerate(HOSTILE):
             await person.lithos.create(f"zebra {number} {text}")

@@ -1,4 +1,4 @@
-"""Tests of visits in the overview console with a fixed clock."""
+"""Visits in the overview console, with a fixed clock."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Revoked(OneToken):
 
 
 def made(clock: Clock, **tokens: str | None) -> tuple[Visits, dict[str, View]]:
-    """Return visits over stopped vaults, some with tokens and one open."""
+    """Return visits to vaults that are not running. Some vaults have tokens, and one is open."""
     views = {name: View(name, OneToken(token), None, "unavailable") for name, token in tokens.items()}
     return Visits(lambda: tuple(views.values()), clock), views
 
 
-def test_token_opens_accepting_vaults_before_they_serve() -> None:
+def test_token_opens_vaults_that_accept_it_before_they_run() -> None:
     visits, _ = made(Clock(), home="a", work="a", other="b")
     visit = visits.begin(b"a", None)
     assert visit is not None
@@ -35,7 +35,7 @@ def test_token_opens_accepting_vaults_before_they_serve() -> None:
     assert not visits.enter(visit)
 
 
-def test_missing_token_opens_no_protected_vault() -> None:
+def test_visit_without_a_token_opens_no_protected_vault() -> None:
     visits, _ = made(Clock(), home="a", hall=None)
     assert visits.needs_login
     assert [visits.begin(secret, None) for secret in (b"", b"b", b"A")] == [None, None, None]
@@ -43,7 +43,7 @@ def test_missing_token_opens_no_protected_vault() -> None:
     assert (visits.find(None), visits.find(""), visits.find("x"), len(visits)) == (None, None, None, 0)
 
 
-def test_visit_ends_after_lifetime_and_when_clock_is_set_back() -> None:
+def test_visit_ends_after_its_lifetime_or_a_clock_setback() -> None:
     for step in (LIFE, -timedelta(hours=1)):
         clock = Clock()
         visits, _ = made(clock, home="a")
@@ -56,7 +56,7 @@ def test_visit_ends_after_lifetime_and_when_clock_is_set_back() -> None:
     assert visits.why_ended(None) == ""
 
 
-def test_visit_ends_when_its_last_vault_is_lost() -> None:
+def test_visit_ends_when_it_loses_its_last_vault() -> None:
     visits, views = made(Clock(), home="a", work="a")
     visit = visits.begin(b"a", None)
     assert visit is not None
@@ -70,7 +70,7 @@ def test_visit_ends_when_its_last_vault_is_lost() -> None:
     assert len(visits) == 0
 
 
-def test_longest_unused_visit_is_dropped() -> None:
+def test_least_recently_used_visit_is_dropped() -> None:
     visits, _ = made(Clock(), home="a")
     first, second = visits.begin(b"a", None), visits.begin(b"a", None)
     assert first is not None
@@ -81,7 +81,7 @@ def test_longest_unused_visit_is_dropped() -> None:
     assert (visits.find(first.id), visits.find(second.id), len(visits)) == (first, None, MOST_SESSIONS)
 
 
-def test_form_token_belongs_to_one_visit() -> None:
+def test_form_token_is_valid_for_only_one_visit() -> None:
     visits, _ = made(Clock(), home="a")
     one, other = visits.begin(b"a", None), visits.begin(b"a", None)
     assert one is not None

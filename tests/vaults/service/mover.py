@@ -1,4 +1,4 @@
-"""A process for kill tests that moves all notes of a vault and prints each moved id."""
+"""Process for kill tests. It moves all notes of a vault and prints the id of each moved note."""
 
 from __future__ import annotations
 

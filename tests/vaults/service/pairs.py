@@ -1,4 +1,4 @@
-"""Two vaults in one process, between which notes move."""
+"""Two vaults in one process, for tests that move notes between them."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Pair:
         return {path.relative_to(self.root).as_posix(): path.read_bytes() for path in found}
 
     def state(self) -> object:
-        """Return the state that a refused move must leave unchanged."""
+        """Return the state that a refused move must not change."""
         stores = (each.server.get(HistoryStore) for each in (self.here, self.there))
         versions = [store.recent(limit=100) for store in stores]
         return self.files(), versions, self.here.events(), self.there.events()
 
     def places(self, note_id: str) -> list[str]:
-        """Return the names of the vaults that have the note."""
+        """Return the names of the vaults that contain the note."""
         sides = {"here": self.here, "there": self.there}
         return [name for name, side in sides.items() if note_id in side.server.get(Catalogue)]
 
@@ -65,7 +65,7 @@ async def history(side: Lithos, note_id: str) -> list[tuple[int, str, str, str]]
 
 
 async def three_versions(side: Lithos) -> str:
-    """Create a note written by three agents and return its id."""
+    """Create a note that three agents write. Return its id."""
     note_id = await side.create("Plan", "first", agent="ann", tags=["a"], path="plan.md")
     for agent, content in (("ben", "second"), ("cem", "third")):
         await side.write("Plan", content, id=note_id, agent=agent)

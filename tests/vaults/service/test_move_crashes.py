@@ -1,4 +1,4 @@
-"""Tests of moves that a crash interrupted: nothing is lost, and a second move finishes (behaviour 297)."""
+"""Moves that a crash interrupts. Nothing is lost, and a second move finishes the work (behaviour 297)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def kill(*_: Any, **__: Any) -> Any:
 
 
 async def stop_before_deletion(pair: Pair, monkeypatch: pytest.MonkeyPatch, note_id: str) -> None:
-    """Start a move and stop it after the note is written to the target vault."""
+    """Start a move, and stop it after the target vault has the note."""
     with monkeypatch.context() as patch:
         patch.setattr(VaultMoving, "_delete", kill)
         with pytest.raises(Killed):
@@ -41,10 +41,10 @@ async def stop_before_deletion(pair: Pair, monkeypatch: pytest.MonkeyPatch, note
     assert pair.places(note_id) == ["here", "there"]
 
 
-async def test_crash_between_write_and_deletion_leaves_note_in_both_vaults(
+async def test_crash_before_the_deletion_leaves_note_in_both_vaults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 297: a second move finishes the first one."""
+    """behaviour 297: a second move finishes the first move."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         data, before = pair.files()["here/plan.md"], await history(pair.here, note_id)
@@ -60,7 +60,9 @@ async def test_crash_between_write_and_deletion_leaves_note_in_both_vaults(
         assert (await pair.there.read(note_id))["content"] == "third"
 
 
-async def test_doctor_reports_note_in_two_vaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_doctor_reports_a_note_that_is_in_two_vaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """behaviour 297"""
 
     async def look(pair: Pair) -> list[str]:
@@ -85,7 +87,7 @@ async def test_doctor_reports_note_in_two_vaults(tmp_path: Path, monkeypatch: py
         assert all("No note exists in more than one vault" in each for each in await look(pair))
 
 
-async def test_change_after_crash_is_moved_by_next_move(
+async def test_change_after_a_crash_is_included_in_the_next_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 297: the copy in the other vault is an earlier state of the note and is replaced."""
@@ -103,10 +105,10 @@ async def test_change_after_crash_is_moved_by_next_move(
         assert moved.outcome.version == 5, "after the deletion of what was there"
 
 
-async def test_changes_in_both_vaults_after_crash_are_kept(
+async def test_changes_in_both_vaults_after_a_crash_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 297: a person has to choose one of the notes."""
+    """behaviour 297: a person has to choose one of the two notes."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         await stop_before_deletion(pair, monkeypatch, note_id)
@@ -123,7 +125,7 @@ async def test_changes_in_both_vaults_after_crash_are_kept(
 
 
 async def move_until(root: Path, monkeypatch: pytest.MonkeyPatch, moment: str, note_id: str) -> None:
-    """Move a note until the target's writer reaches a given moment, then stop both vaults."""
+    """Move a note until the target's writer reaches the given moment. Then stop both vaults."""
     async with vaults(root) as pair:
         applying = pair.there.server.get(Writer)._applying
         if moment == "before the versions":
@@ -136,10 +138,10 @@ async def move_until(root: Path, monkeypatch: pytest.MonkeyPatch, moment: str, n
 
 
 @pytest.mark.parametrize("moment", ["before the versions", "after the versions", "after the file"])
-async def test_writer_crash_in_target_keeps_note_and_versions_together(
+async def test_note_and_versions_stay_together_when_target_writer_crashes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """behaviour 297: versions are stored before the file, and no version stays without the file."""
+    """behaviour 297: versions are stored before the file. If the file is missing, no version remains."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         before = await history(pair.here, note_id)
@@ -162,15 +164,15 @@ async def test_writer_crash_in_target_keeps_note_and_versions_together(
 
 VERSIONS = 4
 KILLS = repeats("KILLS", 3)
-#: Seconds. A move takes about 10 ms.
+#: Maximum seconds until the kill. A move takes about 10 ms.
 LONGEST_LAG = 0.06
 NOTES = 6 * KILLS
 PATIENCE = 120.0
 
 
 @pytest.mark.slow
-async def test_kill_at_any_moment_loses_no_note(tmp_path: Path) -> None:
-    """behaviour 297: the process is killed (-9) while notes are moved one by one."""
+async def test_kill_at_any_moment_does_not_lose_a_note(tmp_path: Path) -> None:
+    """behaviour 297: kill -9 hits the process while it moves notes one by one."""
     ids: dict[str, bytes] = {}
     for number in range(NOTES):
         (tmp_path / "here").mkdir(exist_ok=True)
@@ -203,7 +205,10 @@ async def test_kill_at_any_moment_loses_no_note(tmp_path: Path) -> None:
 
 
 async def move_and_kill(root: Path, lag: float) -> set[str]:
-    """Kill a process that moves notes `lag` seconds after its first move. Return the acknowledged ids."""
+    """Kill a process `lag` seconds after its first move.
+
+    Return the ids of the notes whose move was confirmed.
+    """
     command = [sys.executable, "-m", "tests.vaults.service.mover", str(root)]
     with trio.fail_after(PATIENCE), subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

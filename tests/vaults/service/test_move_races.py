@@ -1,4 +1,4 @@
-"""Tests of changes to a note while it moves to another vault (behaviour 297)."""
+"""Changes to a note while it moves to another vault (behaviour 297)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.vaults.service.pairs import Pair, history, three_versions, vaults
 
 
 async def overtake(pair: Pair, monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
-    """Run `change` once, between the write to the target and the deletion in the source."""
+    """Run `change` once, after the target has the note and before the source deletes it."""
     delete, waiting = VaultMoving._delete, [change]
 
     async def overtaken(self: VaultMoving, plan: Any) -> None:
@@ -30,10 +30,10 @@ async def overtake(pair: Pair, monkeypatch: pytest.MonkeyPatch, change: Any) -> 
 
 
 @pytest.mark.parametrize("who", ["person", "agent"])
-async def test_change_during_move_is_moved_too(
+async def test_change_during_a_move_is_also_moved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str
 ) -> None:
-    """behaviour 297: the copy is deleted again, and the changed note is moved."""
+    """behaviour 297: the copy is deleted, and the changed note is moved."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
 
@@ -51,7 +51,7 @@ async def test_change_during_move_is_moved_too(
         assert list(pair.files()) == ["there/plan.md"]
 
 
-async def test_change_during_move_conflicts_with_expected_version(
+async def test_change_during_a_move_conflicts_with_the_expected_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 297"""
@@ -69,8 +69,10 @@ async def test_change_during_move_conflicts_with_expected_version(
         assert list(pair.files()) == ["here/plan.md"]
 
 
-async def test_deletion_during_move_deletes_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """behaviour 297: the agent that deleted the note received a success."""
+async def test_deletion_during_a_move_deletes_the_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 297: the agent that deleted the note got a success message."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
 
@@ -84,10 +86,10 @@ async def test_deletion_during_move_deletes_note(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("has_history", [True, False])
-async def test_simultaneous_changes_in_both_vaults_lose_nothing(
+async def test_simultaneous_changes_in_both_vaults_lose_no_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_history: bool
 ) -> None:
-    """behaviour 297: only a person can settle this case, so the error names the places of both notes."""
+    """behaviour 297: only a person can resolve this case, so the error names the paths of both notes."""
     async with vaults(tmp_path, history=HistoryConfig(enabled=has_history)) as pair:
         note_id = await three_versions(pair.here)
 
@@ -107,10 +109,10 @@ async def test_simultaneous_changes_in_both_vaults_lose_nothing(
         assert (await pair.there.read(note_id))["content"] == "fourth here"
 
 
-async def test_undeletable_note_stays_in_source_vault(
+async def test_note_that_cannot_be_deleted_stays_in_the_source_vault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 297: the copy in the target is deleted again."""
+    """behaviour 297: the copy in the target vault is deleted again."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         before, files = pair.files(), pair.here.server.get(NoteFiles)
@@ -132,7 +134,7 @@ async def test_undeletable_note_stays_in_source_vault(
         assert pair.places(note_id) == ["there"]
 
 
-async def test_move_finishes_after_its_caller_disconnects(
+async def test_move_is_finished_after_its_caller_disconnects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 297"""
@@ -149,8 +151,11 @@ async def test_move_finishes_after_its_caller_disconnects(
         assert list(pair.files()) == ["there/plan.md"]
 
 
-async def test_note_moves_once_for_simultaneous_callers(tmp_path: Path) -> None:
-    """behaviour 297: one caller moves the note; all others get an error that the note does not exist."""
+async def test_note_is_moved_only_once_for_simultaneous_callers(tmp_path: Path) -> None:
+    """behaviour 297: one caller moves the note.
+
+    All other callers get the error that the note does not exist.
+    """
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         results: list[str] = []

@@ -1,4 +1,7 @@
-"""Tests that a note moves to another vault once, with its history, also across a crash (behaviour 297)."""
+"""Moves of a note to another vault.
+
+The note moves once with its history, even after a crash (behaviour 297).
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ from tests.servers import MISSING_ID, serving, take_up
 from tests.vaults.service.pairs import AGENT, events_of, history, three_versions, vaults
 
 
-async def test_moved_note_keeps_bytes_version_and_history(tmp_path: Path) -> None:
+async def test_moved_note_keeps_its_bytes_version_and_history(tmp_path: Path) -> None:
     """behaviour 297"""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
@@ -46,7 +49,7 @@ async def test_moved_note_keeps_bytes_version_and_history(tmp_path: Path) -> Non
         assert not (tmp_path / "here/plan.md").exists()
         again = await pair.there.read(note_id)
         for each in (read, again):
-            del each["metadata"]["namespace"]  # the namespace follows the folder
+            del each["metadata"]["namespace"]  # the namespace depends on the folder
         for key in ("id", "title", "content", "metadata"):
             assert again[key] == read[key]
         there = await history(pair.there, note_id)
@@ -69,7 +72,7 @@ async def test_moved_note_keeps_bytes_version_and_history(tmp_path: Path) -> Non
         assert (await history(pair.there, note_id))[1:] == there
 
 
-async def test_returning_note_has_each_version_once(tmp_path: Path) -> None:
+async def test_note_that_moves_back_has_each_version_once(tmp_path: Path) -> None:
     """behaviour 297"""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
@@ -92,8 +95,8 @@ async def test_returning_note_has_each_version_once(tmp_path: Path) -> None:
         assert (await pair.here.write("Plan", "fifth", id=note_id))["version"] == 6
 
 
-async def test_file_without_id_keeps_bytes_and_known_id(tmp_path: Path) -> None:
-    """behaviour 297: only Lithos knows id and version, as after an edit by a person."""
+async def test_file_without_an_id_keeps_bytes_and_known_id(tmp_path: Path) -> None:
+    """behaviour 297: only Lithos stores id and version, as after an edit by a person."""
     text = b"# Plain\r\n\r\nNothing of ours.  \r\n"
     (tmp_path / "here").mkdir()
     (tmp_path / "here/plain.md").write_bytes(text)
@@ -145,7 +148,7 @@ async def test_refused_move_changes_nothing(tmp_path: Path, why: str) -> None:
 
 
 async def test_move_needs_permission_in_both_vaults(tmp_path: Path) -> None:
-    """behaviour 297: an agent that needs approval for the path in either vault cannot move the note."""
+    """behaviour 297: an agent cannot move the note if either vault requires approval for the path."""
     agents = AgentsConfig(agents={AGENT: {"write": ["in/"], "propose": ["maybe/"]}})
     async with vaults(tmp_path, agents=agents) as pair:
         inside = await pair.here.create("Inside", path="in/")
@@ -160,8 +163,8 @@ async def test_move_needs_permission_in_both_vaults(tmp_path: Path) -> None:
         assert pair.places(inside) == ["there"]
 
 
-async def test_move_is_refused_when_id_exists_with_other_bytes(tmp_path: Path) -> None:
-    """behaviour 297; if the target has the same bytes at that path, only the source note is deleted."""
+async def test_move_is_refused_when_target_has_id_with_other_bytes(tmp_path: Path) -> None:
+    """behaviour 297: if the target has the same bytes at that path, only the source note is deleted."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         data = (tmp_path / "here/plan.md").read_bytes()
@@ -183,7 +186,7 @@ async def test_move_is_refused_when_id_exists_with_other_bytes(tmp_path: Path) -
         assert pair.files() == {"there/plan.md": data}
 
 
-async def test_move_is_refused_when_target_is_not_writable(
+async def test_move_is_refused_when_the_target_is_not_writable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 297: the disk of the target vault is full."""
@@ -206,7 +209,7 @@ async def test_move_is_refused_when_target_is_not_writable(
         assert pair.places(note_id) == ["there"]
 
 
-async def test_versions_stay_in_source_when_target_keeps_no_history(tmp_path: Path) -> None:
+async def test_versions_stay_in_the_source_when_target_has_no_history(tmp_path: Path) -> None:
     """behaviour 297"""
     root = tmp_path
     for name in ("here", "there"):
@@ -226,7 +229,9 @@ async def test_versions_stay_in_source_when_target_keeps_no_history(tmp_path: Pa
         assert note_id in here.server.get(Catalogue)
 
 
-async def test_versions_beyond_limit_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_versions_above_the_size_limit_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """behaviour 297: the newest versions are moved."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)

@@ -1,4 +1,4 @@
-"""Tests of retrieval across several vaults (docs/spec/vaults.md §2)."""
+"""Retrieval across several vaults (docs/spec/vaults.md §2)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ids(retrieved: JointRetrieved) -> list[str]:
     return [result.hit.entry.note.id for _, result in retrieved.rows]
 
 
-async def test_retrieval_equals_joint_search_without_memories(tmp_path: Path) -> None:
+async def test_retrieval_equals_joint_search_when_memories_are_empty(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         for query in QUERIES:
             retrieved = await JointRetrieve(vaults).retrieve(RetrieveRequest(query=query, limit=12))
@@ -40,7 +40,7 @@ async def test_retrieval_equals_joint_search_without_memories(tmp_path: Path) ->
             assert not any(answer.degraded for answer in retrieved.answers.values())
 
 
-async def test_each_vault_keeps_receipt_of_its_own_rows(tmp_path: Path) -> None:
+async def test_each_vault_stores_a_receipt_of_its_own_rows(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         retrieved = await JointRetrieve(vaults).retrieve(RetrieveRequest(query=QUERIES[0], limit=7))
         assert len(retrieved.rows) == 7
@@ -67,7 +67,7 @@ async def test_retrieval_filters_apply_in_every_vault(tmp_path: Path) -> None:
         assert none.rows == ()
 
 
-async def test_failing_vault_is_named_and_others_answer(tmp_path: Path) -> None:
+async def test_failed_vault_is_named_and_other_vaults_answer(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         vaults: dict[str, Parts] = {}
         for name, notes in make_notes().items():
@@ -88,7 +88,7 @@ async def test_failing_vault_is_named_and_others_answer(tmp_path: Path) -> None:
             await retrieve.retrieve(RetrieveRequest(query=QUERIES[3], max_context_nodes=0))
 
 
-async def test_only_vault_without_index_is_degraded(tmp_path: Path) -> None:
+async def test_only_the_vault_without_an_index_is_degraded(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         vaults["home"].get(FulltextIndex).tell_behind("the disk is full")
         retrieved = await JointRetrieve(vaults).retrieve(RetrieveRequest(query=QUERIES[1]))
@@ -98,7 +98,7 @@ async def test_only_vault_without_index_is_degraded(tmp_path: Path) -> None:
         assert {name for name, _ in retrieved.rows} >= {"work", "project"}
 
 
-async def test_cited_note_is_found_among_notes_of_all_vaults(tmp_path: Path) -> None:
+async def test_cited_note_is_found_among_the_notes_of_all_vaults(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         retrieve, request = JointRetrieve(vaults), RetrieveRequest(query=QUERIES[0], limit=20, agent_id="ann")
         before = await retrieve.retrieve(request)

@@ -1,4 +1,4 @@
-"""Tests of search across several vaults (docs/spec/vaults.md §2)."""
+"""Search across several vaults (docs/spec/vaults.md §2)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lithos.vaults.service.searching import JointAnswer, JointSearch
 from tests.servers import Lithos, put_note, serving
 
 NAMES = ("work", "home", "project")
-#: Each topic is frequent in one vault and rare in the others, so vaults weigh its words differently.
+#: Each topic is frequent in one vault and rare in the others. Vaults therefore weigh its words differently.
 TOPICS = {
     "work": ("meeting", "budget", "quarter", "invoice"),
     "home": ("garden", "recipe", "kitchen", "bicycle"),
@@ -42,7 +42,7 @@ MODES = ("hybrid", "fulltext", "semantic")
 def make_notes(seed: int = 3, each: int = 25) -> Mapping[str, Mapping[str, str]]:
     """Return notes by vault and path.
 
-    All notes have equal length, which is then every vault's mean length.
+    All notes have equal length, so this length is the mean length in every vault.
     """
     chance = random.Random(seed)
     vaults: dict[str, dict[str, str]] = {}
@@ -59,7 +59,7 @@ def make_notes(seed: int = 3, each: int = 25) -> Mapping[str, Mapping[str, str]]
 
 @asynccontextmanager
 async def serving_split(folder: Path) -> AsyncIterator[tuple[Lithos, dict[str, Parts]]]:
-    """Serve all notes in one vault, and the same notes split over three vaults."""
+    """Serve all notes in one vault, and the same notes divided among three vaults."""
     async with AsyncExitStack() as stack:
         vaults: dict[str, Parts] = {}
         for name, notes in make_notes().items():
@@ -71,7 +71,7 @@ async def serving_split(folder: Path) -> AsyncIterator[tuple[Lithos, dict[str, P
 
 
 def paths(answer: JointAnswer) -> list[str]:
-    """Return the paths of the rows after checking that each row names the vault that holds it."""
+    """Return the paths of the rows. Assert that each row names the vault that contains its note."""
     assert all(hit.entry.path.startswith(f"{name}/") for name, hit in answer.rows)
     return [hit.entry.path for _, hit in answer.rows]
 
@@ -82,7 +82,7 @@ async def whole_rows(lithos: Lithos, request: SearchRequest) -> Sequence[tuple[s
     return [(hit.entry.path, hit.score, hit.match) for hit in answer.hits]
 
 
-async def test_merged_rows_mostly_equal_rows_of_one_vault(tmp_path: Path) -> None:
+async def test_merged_rows_mostly_equal_the_rows_of_one_vault(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (whole, vaults):
         for mode in MODES:
             shared = 0
@@ -101,7 +101,7 @@ async def test_merged_rows_mostly_equal_rows_of_one_vault(tmp_path: Path) -> Non
             assert shared / len(QUERIES) >= 15, mode
 
 
-async def test_match_field_comes_from_each_vault(tmp_path: Path) -> None:
+async def test_match_field_comes_from_the_vault_of_the_note(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         request = SearchRequest(query=QUERIES[0], limit=30)
         judged = {
@@ -113,7 +113,7 @@ async def test_match_field_comes_from_each_vault(tmp_path: Path) -> None:
         assert {hit.entry.path: hit.judged for _, hit in joint.rows}.items() <= judged.items()
 
 
-async def test_single_vault_answers_as_without_others(tmp_path: Path) -> None:
+async def test_search_in_a_single_vault_equals_ordinary_search(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         only = vaults["home"]
         for mode in (*MODES, "graph"):
@@ -123,7 +123,7 @@ async def test_single_vault_answers_as_without_others(tmp_path: Path) -> None:
                 assert tuple(hit for _, hit in joint.rows) == (await only.get(Search).look(request)).hits
 
 
-async def test_paging_returns_each_row_once(tmp_path: Path) -> None:
+async def test_paged_search_returns_each_row_once(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         search = JointSearch(vaults)
         for mode in MODES:
@@ -150,7 +150,7 @@ async def test_filters_and_word_prefixes_apply_in_every_vault(tmp_path: Path) ->
         assert paths(await search.look(evolve(begun, prefix=False))) == []
 
 
-async def test_failed_vault_is_named_and_others_answer(tmp_path: Path) -> None:
+async def test_failed_vault_is_named_and_other_vaults_answer(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         search, home = JointSearch(vaults), vaults["home"]
         home.get(FulltextIndex).tell_behind("the disk is full")
@@ -180,7 +180,7 @@ async def test_failed_vault_is_named_and_others_answer(tmp_path: Path) -> None:
                 await search.look(SearchRequest(query=QUERIES[1], mode=mode))
 
 
-async def test_each_vault_records_its_own_rows_of_answer(tmp_path: Path) -> None:
+async def test_each_vault_records_its_own_rows_of_an_answer(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         answer = await JointSearch(vaults).search(SearchRequest(query=QUERIES[0], agent_id="ann"))
         for name, services in vaults.items():
@@ -189,7 +189,7 @@ async def test_each_vault_records_its_own_rows_of_answer(tmp_path: Path) -> None
             assert {(agent, note) for agent, note, _ in rows} == {("ann", note) for note in own}
 
 
-async def test_link_walk_starts_from_best_notes_of_each_vault(tmp_path: Path) -> None:
+async def test_graph_search_starts_from_the_best_notes_of_each_vault(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         search = JointSearch(vaults)
         request = SearchRequest(query=QUERIES[0], limit=5)
@@ -209,7 +209,7 @@ async def test_link_walk_starts_from_best_notes_of_each_vault(tmp_path: Path) ->
         assert (links.failed, links.lacking) == ({}, {})
 
 
-async def test_exact_title_match_comes_first_from_any_vault(tmp_path: Path) -> None:
+async def test_exact_title_match_from_any_vault_comes_first(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         vaults: dict[str, Parts] = {}
         for name, notes in make_notes().items():
@@ -223,7 +223,7 @@ async def test_exact_title_match_comes_first_from_any_vault(tmp_path: Path) -> N
         assert answer.rows[0][1].score == max(hit.score for _, hit in answer.rows)
 
 
-async def test_invalid_questions_are_refused(tmp_path: Path) -> None:
+async def test_invalid_search_requests_are_refused(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         search = JointSearch({"one": lithos.server})
         with pytest.raises(InvalidMode):
