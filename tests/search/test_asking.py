@@ -16,7 +16,9 @@ from lithos.server.command.session import CommandFailed, load_session
 def test_command_requires_a_running_server_when_local_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "knowledge").mkdir()
     session = load_session(parse_arguments(["-d", str(tmp_path), "stats"]))
-    with pytest.raises(CommandFailed, match=r"No server owns .* Start a server with: lithos -d .* serve -t http"):
+    with pytest.raises(
+        CommandFailed, match=r"No server owns .* Start a server with: lithos -d .* serve -t http"
+    ):
         run_stats(session)
 
 
