@@ -371,7 +371,7 @@ async def test_overview_shows_work_conflicts_and_concerns(tmp_path: Path) -> Non
         page = await person.look("/console/")
         work = {each.attributes.get("id"): each.text for each in page.all("section", "card")}
         assert "bob" in work["at-work"]
-        assert "holds review of A task until in 29 min" in work["at-work"]
+        assert "holds review of A task expires in 29 min" in work["at-work"]
         assert "/console/undo?agent=bob" in page.links
         assert work["conflicts"].startswith("Open conflicts 1 Note 0 contradicts Note 2")
         while "expired" not in work:
