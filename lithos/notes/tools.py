@@ -425,7 +425,7 @@ class ReadTool:
     section: str | None = argument("Only this section, e.g. Deploy > Rollback.", None, bound=LOOKUP)
     agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
     version: int | None = argument("Earlier version to read, also of a deleted note.", None)
-    as_of: str | None = argument("ISO time of the version to read.", None, bound=LOOKUP, is_rare=True)
+    as_of: str | None = argument("ISO time: the version current then.", None, bound=LOOKUP, is_rare=True)
     page: int | None = argument("Page of a PDF.", None, is_listed=False)
     place: str | None = argument("Page or place in an attachment.", None, bound=LOOKUP)
 

@@ -42,7 +42,7 @@ State = Literal["connected", "another server", "off", "not connected", "no file"
 def list_clients(target: ConnectTarget, around: Surroundings, name: str) -> Iterator[dict[str, Any]]:
     """Yield a row for each client and scope.
 
-    Entries called `name` and entries that lead to Lithos have their own rows.
+    If a file has entries called `name` or entries that lead to Lithos, each of them has a row instead.
     """
     for client in CLIENTS.values():
         is_installed = _is_installed(client, around)

@@ -62,8 +62,8 @@ def concern_of(folder: Path) -> str:
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation
 
-#: Values of `source` after which the conversation was shortened, so the agent no longer has the earlier
-#: briefing.
+#: Values of `source` after which the conversation was shortened or cleared, so the agent no longer has the
+#: earlier briefing.
 _FORGOT: Final = ("compact", "clear")
 
 

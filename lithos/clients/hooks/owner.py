@@ -31,7 +31,7 @@ class HookOwner(NamedTuple):
     def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the structured answer of a tool.
 
-        An error of the tool is an answer too. Raises `FAILURES` (`silence`).
+        A refusal by the tool is an answer too. Raises `FAILURES` (`silence`), also if the tool fails.
         """
         message = {
             "jsonrpc": "2.0",

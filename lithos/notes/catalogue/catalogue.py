@@ -287,7 +287,9 @@ class Catalogue:
         return (self._folder_slugs if self.style.is_foreign else self.slugs).surplus
 
     def see_version(self, note_id: str, digest: str, own: int) -> int:
-        """Return the effective version of the bytes read for a note. `own` is the version in the file itself.
+        """Assign the effective version to the bytes read for a note, and return it.
+
+        `own` is the version in the file itself.
 
         The caller must persist the version (`records.save`) before any reader sees it.
         """

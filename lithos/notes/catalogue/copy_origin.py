@@ -32,8 +32,8 @@ from lithos.notes.model.paths import folder_of
 
 #: Maximum number of kept versions to examine per note, newest first.
 MOST_VERSIONS: Final = 50
-#: Maximum number of other files that are searched for lines of the copy. Also the maximum number of notes
-#: whose oldest version is searched.
+#: Maximum number of other files that are searched for lines of the copy. `MOST_OLDEST` is the maximum
+#: number of notes whose oldest version is searched as well.
 MOST_OTHERS: Final = 1_000
 MOST_OLDEST: Final = 100
 #: Maximum number of folders that are searched for templates, and the name parts that mark a template folder.
@@ -51,9 +51,9 @@ At = Callable[[str], Entry | None]
 class Kinship:
     """Finds the notes to which conflict copies belong. `at` returns the note at a path.
 
-    `is_own` returns whether a person has marked a file as a separate note. A line that also occurs in an
-    `undecided` file can still prove that a file is a copy, because undecided files may be copies of the same
-    note.
+    `is_own` returns whether a person has marked a file as a separate note. If an `undecided` file is named
+    after the same note, it may be a copy as well. So a line that also occurs in that file can still prove
+    that another file is a copy.
     """
 
     files: NoteFiles

@@ -64,7 +64,7 @@ def _spelled(folder: str, folders: Collection[str]) -> list[str]:
 
 
 def _with_key(folders: Iterable[str], depth: int, key: str) -> set[str]:
-    """Return the folders at a depth whose names are other spellings of the same name."""
+    """Return the folders at a depth whose paths are spellings of the path with this key."""
     tops = {"/".join(parts) for folder in folders if len(parts := folder.split("/")[:depth]) == depth}
     return {top for top in tops if name_key(top) == key}
 

@@ -340,7 +340,7 @@ class NoteRecords(ExtraRows):
         return not self._own_is_urgent
 
     def drop_own(self, path: str) -> None:
-        """Remove the mark of a file if the mark could not be made durable."""
+        """Remove the mark of a file, because the mark could not be made durable."""
         self._own.discard(path)
         self._unsaved.own[path] = None
 
@@ -412,7 +412,7 @@ class NoteRecords(ExtraRows):
         return trio.lowlevel.checkpoint_if_cancelled
 
     def take_unsaved(self) -> NoteRows:
-        """Return the unsaved rows for a commit.
+        """Take the unsaved rows for a commit. They no longer count as unsaved.
 
         Call `saved` afterwards, or `put_back` if the commit failed.
         """

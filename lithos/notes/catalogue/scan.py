@@ -433,7 +433,9 @@ def _choose_kept(
 def _look(
     files: NoteFiles, file: FoundFile, row: Entry | None, catalogue: Catalogue, *, reads_links: bool = False
 ) -> Entry | SkippedFile:
-    """Read a new or changed file, but not its text. `_elect` assigns the serial number later.
+    """Read a new or changed file. The result does not contain its text.
+
+    `_elect` assigns the serial number later.
 
     `reads_links` means that older rules found the known links, so the links must be read again.
     """

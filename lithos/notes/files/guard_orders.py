@@ -1,6 +1,6 @@
 """Records of the deletion guard that persist over restarts.
 
-The module also reads the orders that a command leaves for the guard in `.lithos`.
+The module also stores and reads the orders that a command leaves for the guard in `.lithos`.
 
 `vanished.json` lists vanished files whose notes are still indexed. `lithos reconcile --accept-vanished`
 writes `accept-vanished.json`. This file lists the vanished files that the operator allows Lithos to remove
@@ -49,7 +49,7 @@ class VanishedFiles:
         _write(self._approval, paths)
 
     def is_approval_waiting(self) -> bool:
-        """Return whether the approval is still waiting for a server to read it."""
+        """Return whether there is an approval that no server has carried out yet."""
         return self._approval.exists()
 
     def settle_approval(self) -> None:

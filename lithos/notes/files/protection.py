@@ -95,7 +95,7 @@ def _file(calls: SystemCalls, folder: str) -> Iterator[str]:
 def _can_be_unnamed(calls: SystemCalls, folder: str, named: str) -> bool:
     """Return whether a file created without a name can be named next to `named`.
 
-    The named file must also have the same mode as `named`.
+    The new file must also get the same mode as `named`.
     """
     place = os.path.dirname(named)
     path = temporary_name(calls, place)

@@ -200,7 +200,9 @@ class Watch:
 
 
 def check_regular(status: os.stat_result, path: str) -> None:
-    """Raise `FileNotFoundError` if this is not a regular file."""
+    """Raise `IsADirectoryError` for a folder, and `FileNotFoundError` for any other file that is not
+    regular.
+    """
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(status.st_mode):

@@ -518,8 +518,8 @@ def _sync(calls: SystemCalls, folder: str) -> None:
         calls.close(descriptor)
 
 
-#: Number of bytes in the trial file. This is more than file systems store in a directory entry, so the file
-#: needs a block.
+#: Number of bytes in the trial file. This is more than file systems store together with the name, so the
+#: file needs a block.
 _SIZE = 4_096
 
 

@@ -33,7 +33,7 @@ _PIN = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_NOFOLLOW | os.O
 
 
 class _Leases(NamedTuple):
-    """The `fcntl` command numbers and the constant for leases."""
+    """The `fcntl` command numbers for leases."""
 
     signal: int
     take: int

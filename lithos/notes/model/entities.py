@@ -39,7 +39,7 @@ _PRODUCT: Final = re.compile(
 )
 #: Small words that may occur inside a name, as in Bank of America or Ludwig van Beethoven.
 _PARTICLES: Final = frozenset(("of", "de", "del", "la", "le", "du", "da", "di", "der", "den", "van", "von"))
-#: Words that remain in lower case in a title. A title that contains these words does not count as a sentence.
+#: Words that remain in lower case in a title. These words alone do not make a title count as a sentence.
 _TITLE_SMALL: Final = _PARTICLES | word_set("a an and as at for from in into on or per the to vs with")
 _ABBREVIATIONS: Final = word_set("al approx cf dr e.g eg etc fig i.e ie mr mrs ms no prof st vs")
 _CODE_MARKS: Final = "_/\\=<>{}|"

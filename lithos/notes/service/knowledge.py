@@ -162,7 +162,7 @@ class Knowledge:
     async def write(self, request: UpdateRequest | DeleteNote | ImportNote | RestoreNote) -> WriteOutcome:
         """Write, patch, delete, import or restore a note.
 
-        `write` returns after the change is on disk, accepted by an index and journalled.
+        `write` returns after the change is on disk, applied by an index and journalled.
         """
         # Enrichment also writes under an author name, but it must not be listed as an agent.
         if not isinstance(request, PatchNote) or request.source == TOOL:
@@ -492,7 +492,7 @@ class Knowledge:
         return DocNotFound(
             f"The file {path!r} is not served: it has the id {holder.note.id} of the note "
             f"{holder.path!r}, perhaps because it is a copy. Read that note by its id. To keep "
-            "both files, remove the id line from the copy or run lithos validate --fix ids."
+            "both files, remove the id line from the unserved file or run lithos validate --fix ids."
         )
 
 

@@ -158,7 +158,7 @@ async def test_blank_id_does_not_create_a_copy(lithos: Lithos) -> None:
     """docs/spec/tools.md §1.2"""
     for blank in ("", " "):
         answer = await lithos.call("lithos_write", title="T", content="c", agent="a", id=blank)
-        assert "Leave id out" in refusal(answer, "invalid_input")
+        assert "Omit id to create" in refusal(answer, "invalid_input")
     assert lithos.files() == []
 
 
