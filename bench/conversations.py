@@ -1,4 +1,4 @@
-"""Judged collections from generated conversations (`bench/dialogues.py`), as memories that agents keep.
+"""Judged collections from generated conversations (`bench/dialogues.py`), as memories that agents store.
 
 The layout `turns` has one note per turn, with speaker, date and time in the title. The layout `sessions` has
 one note per session.

@@ -16,7 +16,10 @@ Cases: TypeAlias = list[tuple[JudgedQuery, list[str]]]
 
 
 def of_judged(collection: Collection) -> Cases:
-    """Return each query with its passage: the chunk of its best document with most of the query's words."""
+    """Return each query with its passage.
+
+    The passage is the chunk of the best document with most query words.
+    """
     cases: Cases = []
     for query in collection.queries:
         best = max(query.grades, key=lambda doc: (query.grades[doc], doc))

@@ -51,7 +51,10 @@ class Script:
         await self._learn(notes)
 
     async def run_odd(self, tools: Sequence[Mapping[str, Any]]) -> None:
-        """Call the tools with each choice and odd value of every argument, and once without the argument."""
+        """Call the tools with each choice and odd value of every argument.
+
+        Also call them without the argument.
+        """
         for tool in tools:
             name, properties = tool["name"], tool["inputSchema"]["properties"]
             base = {key: value for key, value in self.accepted[name].items() if key != "expected_version"}

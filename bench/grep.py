@@ -36,7 +36,10 @@ class Grep:
         return cls(files, frequency)
 
     def find(self, query: str, limit: int) -> str:
-        """Return at most `limit` characters: files with the most important words first, three lines each."""
+        """Return the files with the most important words.
+
+        Each has three lines, and the result at most `limit` characters.
+        """
         wanted = {word: math.log(1 + len(self.files) / self.frequency[word]) for word in _words(query)
                   if word in self.frequency}  # fmt: skip
         ranked: list[tuple[float, int, list[int]]] = []

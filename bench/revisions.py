@@ -46,7 +46,7 @@ class Change:
 
 @frozen
 class Place:
-    """A checked-out revision, with the folders of its `lithos` and of the benchmarks that measure it."""
+    """A checked-out revision, with the folders of its `lithos` and its benchmarks."""
 
     revision: str
     tree: Path

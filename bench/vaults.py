@@ -91,7 +91,7 @@ class Vaults:
 
 @contextmanager
 def vault_folder(kept: Path | None) -> Iterator[Path]:
-    """Yield the folder that stores vaults. If there is none, yield a temporary folder."""
+    """Yield the folder that stores vaults. By default, yield a temporary folder."""
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
         yield kept

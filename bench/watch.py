@@ -73,7 +73,10 @@ async def _edit(client: RawClient, folder: Path, number: int) -> float:
 async def _burst(
     server: Serving, client: RawClient, folder: Path, number: int
 ) -> tuple[float, float, list[float]]:
-    """Return seconds until all new files are found, from the first and last file, and write times."""
+    """Return the seconds until all new files are found.
+
+    They are counted from the first and from the last file. Also return the write times.
+    """
     texts = [
         f"# Arrived {n}\n\nokapis number {n}, see [[Arrived {n // 2}]].\n\n" + "word " * 80
         for n in range(number)

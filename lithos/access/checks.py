@@ -23,7 +23,7 @@ from lithos.server.settings import ServerConfig
 
 
 def are_asked_for(private: Path) -> bool:
-    """Return whether a server here refuses callers without a token, or the tokens cannot be read."""
+    """Return whether a server here requires a token, or the tokens are unreadable."""
     try:
         return read_tokens(private) is not None
     except TokensUnreadable:

@@ -31,7 +31,10 @@ _GUIDE: Final = "docs/remote-clients.md lists the paths that a tunnel or proxy m
 async def check_public_url(
     address: str, clock: Callable[[], datetime], *, is_live: bool
 ) -> list[CheckFinding]:
-    """Request the steps of a client at the public address, from the certificate to the challenge."""
+    """Send the requests of a client to the public address.
+
+    They check everything from certificate to challenge.
+    """
     if not is_live:
         return [
             warn(

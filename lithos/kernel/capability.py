@@ -42,7 +42,7 @@ class NavigationLink:
 
 @frozen
 class PendingReview:
-    """Count of changes that wait for a person, with its singular, its plural and the page that lists them.
+    """A count of changes that wait for a person. It has a singular, a plural, and the page with a list.
 
     `kind` is the class of the part that counts the changes. If the server has no such part, the count is
     zero.

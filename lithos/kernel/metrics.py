@@ -148,7 +148,7 @@ class Metrics:
             )
             for name, (text, labels) in _HISTOGRAMS.items()
         }
-        #: Series by name and labels. A look-up in the library takes a lock and ten times as long.
+        #: Series by name and labels. Finding a series in the library takes a lock and ten times as long.
         self._series: dict[tuple[str, ...], Any] = {}  # bounded: fixed instruments with bounded labels
         #: Series that are shown as zero from the first scrape.
         self._begun: list[tuple[Counter | Histogram, tuple[str, ...]]] = []

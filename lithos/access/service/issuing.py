@@ -83,8 +83,8 @@ def split_off(
 def without_ended(tokens: Sequence[Token], now: datetime) -> list[Token]:
     """Return the tokens without the grants whose code expired unused.
 
-    If space is short, ended grants are dropped too, and the longest unused grant goes first. As few grants as
-    possible are dropped, because a wrong clock may make every grant seem ended.
+    If space is short, ended grants are dropped too, and the longest unused grant is dropped first. As few
+    grants as possible are dropped, because a wrong clock may make every grant seem ended.
     """
     kept = [
         each for each in tokens if each.grant is None or each.grant.code.is_used or not each.has_expired(now)

@@ -180,7 +180,7 @@ class TokenRing:
         return key is not None and key.is_valid(self._clock())
 
     def is_valid(self, principal: Principal) -> bool:
-        """Return whether this principal's token still exists, unexpired, with the same rights and agent."""
+        """Return whether the token of this principal is still valid, with the same rights and agent."""
         if principal == ANYONE:
             return self.is_open
         now = self._clock()

@@ -198,7 +198,7 @@ def spread_tokens(privates: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _spread(file: TokenFile, every: Sequence[Token], gone: Sequence[str]) -> TokenFile:
-    """Return the file with all missing tokens of every vault that fit, without revoked ones."""
+    """Return the file with the missing tokens of every vault (as far as they fit), without revoked tokens."""
     kept = [token for token in file.tokens if not (token.every_vault and token.digest in gone)]
     names = {token.name for token in kept}
     lacking = [token for token in every if token.name not in names][: max(0, MOST_TOKENS - len(kept))]

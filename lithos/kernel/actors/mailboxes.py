@@ -291,7 +291,10 @@ def _left_in(inbox: Inbox[M]) -> Iterator[Envelope[M, Any]]:
 
 
 class ActorBody(Protocol[M]):
-    """Body of an actor: rebuild the state from disk, call `task_status.started()`, serve the inbox."""
+    """The body of an actor.
+
+    It rebuilds the state from disk, calls `task_status.started()` and serves the inbox.
+    """
 
     async def __call__(self, inbox: Inbox[M], *, task_status: trio.TaskStatus[None]) -> None: ...
 

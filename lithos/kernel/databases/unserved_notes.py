@@ -10,7 +10,9 @@ FOLDER: Final = ".obsidian"
 
 
 def find_own_notes(folder: Path) -> str | None:
-    """Return evidence that a folder contains notes (Obsidian settings or Markdown files), or None.
+    """Return evidence that a folder contains notes (Obsidian settings or Markdown files).
+
+    Without evidence, return None.
 
     Only the folder itself and its direct subfolders are searched.
     """

@@ -32,9 +32,9 @@ class EventDraft:
     """An event without a sequence number, before it is written to the journal.
 
     `origin` never leaves the process. It has the form `<source>` or `<source>:<digest>:<version>`, with the
-    digest of the note file that the event is about. From the digest, a scan at startup can tell whether a
-    change was announced, and which version the file had. For an edge, the form is `<source>:<id of its outbox
-    row>`, which serves as an idempotency key: the event is journalled only once.
+    digest of the note file that the event is about. The digest shows a scan at startup whether a change was
+    announced, and which version the file had. For an edge, the form is `<source>:<id of its outbox row>`,
+    which serves as an idempotency key: the event is journalled only once.
     """
 
     type: str

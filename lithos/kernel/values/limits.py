@@ -141,7 +141,7 @@ _SURELY_SMALL: Final = EXTRA_BYTES // 6
 
 
 def cut_name(text: str) -> str:
-    """Trim a name and truncate it to `NAME_KEPT` characters. Then trim it again, as reading it back would."""
+    """Trim a name and truncate it to `NAME_KEPT` characters. Trim it again, because reading it back would."""
     return text.strip()[:NAME_KEPT].rstrip()
 
 

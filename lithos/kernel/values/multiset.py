@@ -1,5 +1,7 @@
 """Multisets for structures that contain hundreds of thousands of small multisets.
 
+Such multisets usually have few items without repetitions.
+
 Most have few items without repetitions.
 
 Such small multisets are tuples, with 8 bytes per item and no memory for an empty tuple. All other multisets

@@ -128,7 +128,7 @@ class Style:
 
     is_compact: bool = False
     per_source: int = 0
-    #: If True, the question asks for a complete list, so many short passages from many notes are chosen.
+    #: If True, the question asks for a complete list. Short passages from many notes are then chosen.
     wants_all: bool = False
 
 

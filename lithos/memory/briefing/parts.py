@@ -64,7 +64,10 @@ def header(title: str, path: str, version: int, section: str) -> str:
 
 
 def short_header(title: str, section: str, date: str) -> str:
-    """Return the text after the number of the source in a compact briefing: title, section, its own date."""
+    """Return the heading text after the source number.
+
+    It has the title, the section and the note's own date.
+    """
     names = section.split(" > ") if section else []
     while len(names) > 1 and len(" > ".join(names)) > SECTION_SHOWN:
         names = names[1:]
@@ -181,7 +184,10 @@ def take_lines(lines: Iterable[str], most: int, count: Count) -> list[str]:
 
 
 def task_text(part: TaskPart, most: int, count: Count) -> str:
-    """Return the task text within `most` tokens: state, claims and blockers, description, newest findings."""
+    """Return the text of a task.
+
+    It has at most `most` tokens: state, claims, blockers, description, newest findings.
+    """
     task = part.task
     kind = "Task" if task.task_type == "task" else task.task_type.capitalize()
     head = f"## {kind}: {one_line(task.title, 2 * TITLE_SHOWN)}"

@@ -267,7 +267,9 @@ class SplitNote:
 
 
 def affordable(content: str, most: int) -> tuple[str, int]:
-    """Return the part of a content that splits as fast as `most` characters of prose, and its cost.
+    """Return the part of a content that can be split as fast as `most` characters of prose.
+
+    Also return its cost.
 
     `most` is at least `LEAST_TEXT`.
     """
@@ -276,7 +278,7 @@ def affordable(content: str, most: int) -> tuple[str, int]:
     lines = content.count("\n") + 1
     if len(content) + max(price * marks, PARSED_LINE * lines) > LEAST_TEXT and _is_parsed(content):
         price, marks = PARSED_LINE, lines
-    if len(content) + price * marks <= most:  # Most notes take this path.
+    if len(content) + price * marks <= most:  # Nearly every note takes this path.
         return content, len(content) + price * marks
     cost, pattern = 0, _LINE if price == PARSED_LINE else _MARK
     for number, found in enumerate(matches_in_lines(pattern, content, 0), 1):

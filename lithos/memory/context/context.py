@@ -505,7 +505,7 @@ def _query_of(sheet: TaskSheet) -> str:
 
 
 def _task_part(sheet: TaskSheet, changed: Changed | None) -> TaskPart | None:
-    """Return the task part. After a cursor, it has only new findings. Return None if there are none."""
+    """Return the task part. After a cursor, it has only new findings. Without new findings, return None."""
     findings = sheet.findings
     if changed is not None:
         new = {str(event.draft.payload.get("finding_id")) for event in changed.events}

@@ -37,7 +37,10 @@ class ForgetLessons(LearningCommand[None]):
 
 @frozen
 class ForgetJobs(LearningCommand[int]):
-    """Delete jobs finished before `done_before`, and at most `most` rows queued before `queued_before`.
+    """Delete old jobs and rows.
+
+    Jobs must have finished before `done_before`. At most `most` rows that were queued before `queued_before`
+    are deleted.
 
     The rows queued before `queued_before` have used up their attempts. The reply is the number of these rows.
     """

@@ -1,7 +1,7 @@
 """Remembered questions (docs/spec/memory.md §8): formulas of evidence and feedback, and text sketches.
 
 An entry records that a note was cited for a question. `a` counts feedback in favour of the entry, and `b`
-counts feedback against it. For a new question, each entry has a kernel `k` and a weight `w`. The kernel tells
+counts feedback against it. For a new question, each entry has a kernel `k` and a weight `w`. The kernel says
 how much closer the two questions are than any passage of the vault is to the new question. The weight is the
 trust in the entry. Both are in 0..1.
 """

@@ -34,7 +34,7 @@ class Selection:
     seeds: tuple[Entry, ...]
     chunks: Mapping[int, int]
     complete: bool
-    #: Terms for snippets. If there are none, all words of the query have equal weights.
+    #: Terms for snippets. Without terms, all words of the query have equal weights.
     terms: Terms = Terms()
     #: Match strengths by serial. A note without an entry matches weakly. None if the result rows contain no
     #: verdict.

@@ -148,7 +148,9 @@ class EvidencePipeline:
             wanted *= _WIDER
 
     async def _best(self, note_ids: Sequence[str], limit: int) -> tuple[Sequence[str], frozenset[str]]:
-        """Return the leading notes, up to `limit` notes that are not suspect, and the suspect ones.
+        """Return the first notes of the ranking, and the suspect notes among them.
+
+        Up to `limit` notes are not suspect.
 
         Later notes cannot appear in an answer, because their scores are lower even after all adjustments.
         """

@@ -117,7 +117,10 @@ def _asks_for_fresh(ask: ScoutRequest) -> bool:
 
 @frozen
 class Team:
-    """Scouts of the first phase, scouts of the second phase (starting from seeds), and the conflict query."""
+    """The scouts of the first phase, the scouts of the second phase, and the conflict query.
+
+    The second phase starts from seeds.
+    """
 
     first: tuple[Scout, ...]
     second: tuple[Scout, ...]

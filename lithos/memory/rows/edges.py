@@ -115,7 +115,10 @@ class LearnedEdges(LessonLedger):
         return ProjectionOutcome(len(missing), len(stale), len(drifted))
 
     def _standing(self, command: ProjectProvenance) -> dict[_Key, tuple[Any, ...]]:
-        """Return id, provenance type and repairable values of the affected `derived_from` rows by key."""
+        """Return the affected `derived_from` rows by key.
+
+        Each has an id, a provenance type and repairable values.
+        """
         if command.complete:
             notes, where = command.kept, " AND from_id NOT IN (SELECT value FROM json_each(?))"
         else:

@@ -139,7 +139,10 @@ class QuestionMatrix:
                 self._clear(self._codes.shape[1])
 
     def cited_near(self, codes: Codes, cosine: float, weight: float) -> list[str]:
-        """Return notes cited for a question at least this near, with more than this weight, nearest first."""
+        """Return the notes cited for a similar question, nearest first.
+
+        Similarity and weight have lower limits.
+        """
         with self._lock:
             if (cosines := self._compare(codes)) is None:
                 return []

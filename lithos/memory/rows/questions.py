@@ -129,7 +129,7 @@ class QuestionRows(Rows):
         self.touched.add(self.connection.last_insert_rowid())
 
     def _sketch(self, sketches: Mapping[str, bytes]) -> None:
-        """Store the sketches of notes that have none.
+        """Store the sketches of notes without a sketch.
 
         The first sketch of a note is kept. Many small changes can therefore add up to a rewrite.
         """

@@ -184,7 +184,9 @@ class ReceiptRows(Rows):
         return ReceiptPage([_RECEIPTS.read(row[1:]) for row in found[:most]], after)
 
     def asked(self, after: int, most: int) -> tuple[list[RetrievalRecord], int]:
-        """Return the questions of at most `most` receipts after a position, and the position of the last one.
+        """Return the questions of at most `most` receipts after a position.
+
+        Also return the position of the last receipt.
 
         Failed retrievals are left out, because they have no answer.
         """

@@ -76,7 +76,10 @@ class Colour:
 
 @frozen(kw_only=True)
 class GraphDrawing:
-    """Spots in the order of the neighbourhood's nodes, SVG path data by kind of line, and the legend."""
+    """The drawing of a neighbourhood.
+
+    The spots are in the order of its nodes, and lines are SVG path data by kind.
+    """
 
     spots: Sequence[Spot]
     paths: Mapping[LineKind, str]
@@ -249,7 +252,7 @@ LineKind: TypeAlias = Literal["link", "derived", "typed", "contradicts"]
 
 @frozen
 class Node:
-    """Note of a picture: its distance from the start in steps, its PageRank and its position by PageRank.
+    """A note in a picture. It has a distance from the start, a PageRank, and a position by PageRank.
 
     `folded` is the number of neighbours of a hub that are not in the picture.
     """

@@ -1,4 +1,4 @@
-"""Task graph with blockers, readiness, cycles and gates, and task metadata (docs/spec/coordination.md §3).
+"""The task graph: blockers, readiness, cycles, gates and task metadata (docs/spec/coordination.md §3).
 
 Edges are passed as (from, to) pairs for each type. This module does not depend on how they are stored. Gates
 are tasks that block other tasks until an external event has happened. Metadata is merged key by key.
@@ -66,7 +66,10 @@ def opens_at(task: Task) -> datetime | None:
 
 
 def is_gate_open_to_pass(gate: Task, now: datetime) -> bool:
-    """Return whether tasks need not wait for a gate: it is completed, or an open timer past its time."""
+    """Return whether a gate no longer blocks tasks.
+
+    It must be completed, or a timer whose time has passed.
+    """
     if gate.status == "completed":
         return True
     if not gate.is_open or gate.metadata.get("gate_type") != "timer":

@@ -116,7 +116,10 @@ class ImpactRows(Rows):
                 self.cite(task_id, agent, cited, parse_time(at))
 
     def citations(self, after: tuple[str, str], most: int) -> tuple[list[Citation], tuple[str, str]]:
-        """Return at most `most` citations after a place (note, task), and the place of the last citation."""
+        """Return at most `most` citations after a position (note, task).
+
+        Also return the position of the last one.
+        """
         rows = self._all(_CITATIONS, *after, most)
         found = [
             Citation(task_id, note_id, agent or UNKNOWN_AGENT, stored_time(at))
@@ -131,7 +134,10 @@ class ImpactRows(Rows):
         )
 
     def posters(self, note_ids: Iterable[str]) -> dict[str, dict[str, datetime]]:
-        """Return by note the agents that posted findings about it, with the time of each agent's first."""
+        """Return the agents that posted findings about each note.
+
+        Each agent has the time of its first finding.
+        """
         found: dict[str, dict[str, datetime]] = {}
         for note_id, agent, at in self._all(_POSTED, listed(note_ids)):
             found.setdefault(note_id, {})[agent] = stored_time(at)

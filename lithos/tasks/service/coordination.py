@@ -95,7 +95,7 @@ class TaskSheet:
 
 @frozen
 class WaitingTasks:
-    """Numbers of matching tasks that cannot be claimed now: held ready tasks, and blocked tasks."""
+    """The numbers of matching tasks that cannot be claimed now: claimed ready tasks, and blocked tasks."""
 
     waiting: int
     blocked: int

@@ -42,7 +42,7 @@ class CheckSkipped(Exception):
 
 @frozen
 class Ownership:
-    """Whether a live process owns the data directory, and the record that this process wrote."""
+    """The owner of the data directory: whether it is a live process, and the record that it wrote."""
 
     is_live: bool
     record: OwnerRecord | None

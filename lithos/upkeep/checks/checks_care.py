@@ -277,7 +277,7 @@ def _nearest(vectors: VectorIndex, entries: Sequence[Entry]) -> list[list[int]]:
 
 
 def _may_repeat(one: Entry, other: Entry) -> bool:
-    """Return whether the other note is active and neither note supersedes or derives from the other."""
+    """Return whether the other note is active, and neither note supersedes the other or derives from it."""
     is_settled = any(
         its.id in (mine.supersedes, *mine.derived_from_ids)
         for mine, its in ((one.note, other.note), (other.note, one.note))

@@ -42,7 +42,7 @@ from lithos.upkeep.files.probes import (
 def check_configuration(patient: Installed) -> Iterator[CheckFinding]:
     """Report invalid values, unknown keys and unprotected access in the configuration."""
     for problem in patient.problems:
-        yield fail(f"{problem}.", "Correct the configuration: no server starts with this problem.")
+        yield fail(f"{problem}.", "Correct the configuration. Lithos cannot start until it is valid.")
     for warning in patient.warnings:
         yield warn(f"{warning}.", "Correct the name, or remove the setting.")
     for each in checks_of(CONFIGURATION):

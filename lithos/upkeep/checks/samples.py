@@ -29,7 +29,7 @@ _MEMORY: Final = Path("/proc/self/statm")
 
 @frozen(kw_only=True)
 class ActivitySample:
-    """Events in the `seconds` before `at`: counts, and durations in seconds (None without events).
+    """The events in the `seconds` before `at`. Durations are in seconds, and None if there were no events.
 
     Only successful writes and searches count. Three fields describe the end of the sample: `memory` is the
     resident memory in bytes, `head` the position of the newest event, and `subscribers` the number of event
@@ -133,7 +133,7 @@ def _delta(
 
 
 def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | None:
-    """Return the value below which a `share` of the observations is, interpolated linearly within its bucket.
+    """Return the value below which a `share` of the observations lies. Interpolates linearly in the bucket.
 
     `buckets` are cumulative counts by upper bound, and the last bound is infinite, as in the Prometheus
     function `histogram_quantile`. Without observations, return None. If the value exceeds the highest finite

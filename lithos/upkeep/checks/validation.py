@@ -177,7 +177,7 @@ class Validation:
 
 @frozen
 class Fixing:
-    """The number of fixed issues, the remaining issues, and the errors of files that were not written."""
+    """The result of a fix: number of fixed issues, remaining issues, and an error for each unwritten file."""
 
     fixed: int
     left: Validation
@@ -238,7 +238,7 @@ def _check(
         source = files.read(path)
         return _checked(path, source.data, source.state, stand_in, style)
     except (OSError, OutsideKnowledge) as failure:
-        return CheckedFile(path=path, reason=f"it cannot be read: {failure}")
+        return CheckedFile(path=path, reason=f"the file cannot be read: {failure}")
     except UnreadableNote as problem:
         return CheckedFile(path=path, reason=problem.reason)
 
@@ -302,7 +302,7 @@ def _write(
             puts.append(put)
             times.append(before)
         except (OSError, OutsideKnowledge) as failure:
-            reasons[amendment.path] = f"it cannot be read: {failure}"
+            reasons[amendment.path] = f"the file cannot be read: {failure}"
         except UnreadableNote as problem:
             reasons[amendment.path] = problem.reason
         except (FileChanged, FileBusy) as failure:
@@ -372,7 +372,7 @@ def _keep_time(files: NoteFiles, put: Put, before: FileState) -> str | None:
     try:
         os.utime(files.root / put.path, ns=(time, time))
     except OSError as failure:
-        return f"it was written, but its time could not be kept: {failure}"
+        return f"the file was written, but its modification time could not be restored: {failure}"
     return None
 
 
@@ -382,5 +382,8 @@ def _explain(failure: Exception) -> str:
     if isinstance(failure, FileBusy):
         return "another program is writing the file; close it there, then run the command again"
     if isinstance(failure, NotSynced):
-        return f"it was written, but the disk does not confirm it: {failure}. Check the disk"
-    return f"it cannot be written: {failure}. Check its permissions, those of its folder and the disk space"
+        return f"the file was written, but the disk does not confirm it: {failure}. Check the disk"
+    return (
+        f"the file cannot be written: {failure}. Check the permissions of the file and its "
+        "folder, and the disk space"
+    )

@@ -1,4 +1,4 @@
-"""`/console/agents`: all agents, and the reads, searches, writes, claims and citations of one agent."""
+"""`/console/agents`: the list of agents, and the activity of one agent."""
 
 from __future__ import annotations
 

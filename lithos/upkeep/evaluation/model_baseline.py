@@ -73,7 +73,10 @@ class Scores:
 
     @classmethod
     def of(cls, rankings: Sequence[Ranking], k: int) -> Scores:
-        """Return the means: hit and recall of the first `k` results, nDCG of the first 10, MRR of all."""
+        """Return the means of all measures.
+
+        Hit and recall use the first `k` results, nDCG the first 10, MRR all.
+        """
         count = len(rankings)
 
         def mean(values: Iterable[float]) -> float:

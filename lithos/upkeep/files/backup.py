@@ -1,4 +1,4 @@
-"""Backup and restore: file and database copies, symbolic links, and the index `backup.json` with checksums.
+"""Backup and restore of files, databases and symbolic links. The index `backup.json` has checksums.
 
 A backup has the same layout as a data directory, but no data that can be rebuilt. Databases are copied as
 consistent snapshots (with SQLite's online backup), even while a server runs. `move_counters_ahead` prepares a

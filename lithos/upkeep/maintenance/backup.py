@@ -169,7 +169,7 @@ def _count(saved: dict[str, SavedFile], notes: str) -> dict[str, int]:
 
 @frozen
 class RestoredBackup:
-    """The index of the restored backup, and the folder with the former content, or None if there was none."""
+    """The index of the restored backup, and the folder with the former content, if there was any."""
 
     index: BackupIndex
     aside: Path | None
