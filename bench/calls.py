@@ -1,8 +1,10 @@
-"""Benchmark of read-only calls through `/mcp`: their time and processor time relative to a no-op.
+"""Benchmark of read-only calls through `/mcp`.
+
+It compares their time and processor time with those of a no-op.
 
 Run `python -m bench.calls --notes 10000`. The no-op is the same as in `bench.search`. Each round alternates
 all kinds of calls, so that a busy machine slows all of them equally. `to_noop` and `to_noop_processor` are
-medians of the ratios within a round; `to_hybrid` compares the calls that rank notes. Half of the reads use
+medians of the ratios within a round. `to_hybrid` compares the calls that rank notes. Half of the reads use
 notes that were read before.
 """
 
@@ -24,7 +26,7 @@ from bench.server import Serving, data_directory, serving
 from bench.words import TOPICS
 
 WARM_UP = 60
-#: Number of notes that are read repeatedly, and number of known notes.
+#: Number of notes that are read repeatedly, and total number of known notes.
 HOT, KNOWN = 200, 20_000
 RANKING = ("hybrid", "retrieve", "retrieve_tag", "context")
 
@@ -44,14 +46,14 @@ def main() -> None:
 
 
 async def _measure(server: Serving, options: argparse.Namespace) -> None:
-    """Print the medians by kind, and the medians of the ratios within a round."""
+    """Print the medians for each kind of call, and the medians of the ratios within a round."""
     kinds = kinds_of(queries(3, 5_000), await _note_ids(server))
     if options.only:
         kinds = {kind: request for kind, request in kinds.items() if kind in ("noop", *options.only)}
     asked = dict.fromkeys(kinds, 0)
 
     async def drive_on(kind: str, calls: int) -> Latencies:
-        """Measure calls with arguments that no earlier round has used."""
+        """Measure calls with arguments that earlier rounds have not used."""
         begin, request = asked[kind], kinds[kind]
         asked[kind] += calls
         return await drive(server, options.clients, calls, lambda number: request(begin + number))

@@ -1,8 +1,7 @@
-"""MCP clients for measurements: a raw client with minimal overhead, and the official SDK client.
+"""MCP clients for measurements: a raw client with minimal overhead, and the client of the official SDK.
 
 The raw client sends one `tools/call` on a keep-alive connection and reads the answer up to its
-Content-Length. It parses the body only on request, so that the measurement covers the server and not the
-client.
+Content-Length. It parses the body only on request, so that the server is measured and not the client.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _FAILURES = (b'"isError":true', b'"error":{', b'"structuredContent":{"status":"e
 
 
 class ToolFailed(Exception):
-    """Raised when a tool call does not succeed."""
+    """Error for a tool call that does not succeed."""
 
 
 class RawClient:
@@ -54,7 +53,7 @@ class RawClient:
             raise ToolFailed(body.decode())
 
     async def exchange(self, tool: str, arguments: Mapping[str, Any]) -> bytes:
-        """Return the body of the response."""
+        """Send a request and return the body of the response."""
         params = {"name": tool, "arguments": arguments}
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
         await self._stream.send_all(self._head + b"%d\r\n\r\n" % len(body) + body)
@@ -79,7 +78,7 @@ class RawClient:
 
 
 class SdkClient:
-    """The official client, including its session and schema checks."""
+    """The official client, with its session and its schema checks."""
 
     def __init__(self, host: str, port: int) -> None:
         self._url = f"http://{host}:{port}/mcp"
@@ -104,7 +103,7 @@ class SdkClient:
 class Latencies:
     """Latencies of many calls in milliseconds, and the number of calls per second.
 
-    `processor` is the server's processor time per call in milliseconds.
+    `processor` is the processor time of the server per call, in milliseconds.
     """
 
     p50: float
@@ -125,9 +124,11 @@ Request = tuple[str, Mapping[str, Any]]
 
 
 async def drive(server: Serving, clients: int, calls: int, request: Callable[[int], Request]) -> Latencies:
-    """Make `calls` calls on `clients` connections. A connection sends its next call after each answer.
+    """Make `calls` calls on `clients` connections.
 
-    `request` returns the call for a number. The time to connect is not measured.
+    Each connection sends its next call after it gets an answer.
+
+    `request` returns the call with a given number. The time to connect is not measured.
     """
     progress = _Progress(calls, [])
     async with AsyncExitStack() as stack:

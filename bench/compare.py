@@ -1,14 +1,14 @@
-"""Comparison of Git revisions: each figure of the newest revision relative to the older ones.
+"""Comparison of Git revisions. Each figure of the newest revision is compared with the older revisions.
 
-Run `python -m bench.compare OLD NEW --bench search --bench write -- --notes 1000`; several OLD revisions are
-possible. Each revision is checked out into a temporary git worktree and run by this interpreter with its own
-`lithos` first on the path, plus the packages that only this revision requires. Rounds alternate the order
-(old new, new old, …), so that other load affects all revisions. The benchmarks of NEW measure every revision,
-so that only the server differs. Arguments after `--` are passed to every benchmark.
+Run `python -m bench.compare OLD NEW --bench search --bench write -- --notes 1000`. Several OLD revisions are
+possible. Each revision is checked out into a temporary git worktree. This interpreter runs it with the
+revision's `lithos` first on the path, plus the packages that only this revision requires. Rounds alternate
+the order (old new, new old, …), so that other load affects all revisions. The benchmarks of NEW measure every
+revision, so that only the server differs. Arguments after `--` are passed to every benchmark.
 
-`--all` measures calls, searches, writes, searches during writes, and starts within `--minutes`. Each revision
-indexes its copy of the same notes once, on its first start; later rounds start servers on the indexed notes.
-`--out` writes the table.
+`--all` measures calls, searches, writes, searches during writes, and starts, within `--minutes`. Each
+revision indexes its copy of the same notes once, on its first start. Later rounds start servers on the
+indexed notes. `--out` writes the table to a file.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from bench.report import describe_error, describe_machine, end_by_signal, render
 from bench.revisions import Change, Place, compare_rounds, in_turn, read_figures, worktrees
 
 BENCHES: Final = ("search", "calls", "write", "start", "events", "costs")
-#: Number of notes in most cases, and in the mixed case, where many searchers wait for writers.
+#: Number of notes in most cases, and number of notes in the mixed case, in which many searchers wait for
+#: writers.
 USUAL, MIXED = 10_000, 1_000
-#: Maximum duration in seconds of one benchmark run, and of the first start.
+#: Maximum duration in seconds of one benchmark run, and maximum duration of the first start.
 RUN_LIMIT, START_LIMIT = 240.0, 600.0
 _KINDS: Final = (
     "read", "list", "list_tag", "list_folder", "list_title", "tags", "related", "hybrid", "retrieve",
@@ -42,9 +43,9 @@ _KINDS: Final = (
 
 @frozen
 class Case:
-    """A benchmark with its arguments and a pattern for the figures to show.
+    """A benchmark with its arguments, and a pattern for the figures to show.
 
-    A case with 0 notes creates its own notes.
+    A case with 0 notes creates its notes itself.
     """
 
     name: str
@@ -80,14 +81,15 @@ CASES: Final = (
     Case("starts", "start", USUAL, ("--parts", "again"), r"again\.\w+"),
 )  # fmt: skip
 
-#: Results of each place in one round, or None for a place where the benchmark failed.
+#: Results of one round, one per revision. None means that the benchmark failed for this revision.
 _Round = tuple[dict[str, float] | None, ...]
 
 
 class Comparison:
-    """Runs rounds of `cases` in all places, the newest last, for at most `minutes`.
+    """Runs rounds of `cases` for all revisions, the newest last, for at most `minutes` minutes.
 
-    A case that fails in one place is reported and not repeated there. The other places still get figures.
+    If a case fails for one revision, it is reported and not repeated there. The remaining revisions still get
+    figures.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class Comparison:
         self.failed: dict[tuple[str, str], str] = {}
 
     def run(self, rounds: int) -> Iterator[None]:
-        """Run the rounds and yield after each new set of results. The first round is always complete."""
+        """Run the rounds, and yield after each new set of results. The first round is always completed."""
         for notes in dict.fromkeys(self._notes_of(case) for case in self._cases if case.notes):
             self._index(notes)
             yield
@@ -118,7 +120,7 @@ class Comparison:
                 return
 
     def _index(self, notes: int) -> None:
-        """Generate the notes, copy them for each revision, and start each revision on its copy once."""
+        """Generate the notes, copy them for each revision, and start each revision once on its copy."""
         texts = self._folder(self._places[0], notes).with_name(f"corpus-{notes}")
         generate(texts, notes)
         for place in self._places:
@@ -150,7 +152,10 @@ class Comparison:
         return place.tree.with_name(f"{place.tree.name}-data-{notes}")
 
     def changes(self, case: Case, old: int) -> dict[str, Change]:
-        """Return the shown figures of a case by name, comparing the newest revision with the one at `old`."""
+        """Return the displayed figures of a case by name.
+
+        They compare the newest revision with the revision `old`.
+        """
         told = [(found[old], found[-1]) for found in self._rounds.get(case.name, ())]
         pairs = [(before, now) for before, now in told if before is not None and now is not None]
         changes = compare_rounds(pairs) if pairs else []
@@ -176,7 +181,7 @@ class Comparison:
         return "\n\n".join(filter(None, sections)) + "\n"
 
     def _render_case(self, case: Case) -> str:
-        """Return a case's table, or "" if the newest revision has no figures."""
+        """Return the table of a case. If the newest revision has no figures, return ""."""
         *olds, new = self._places
         columns = [self.changes(case, old) for old, _ in enumerate(olds)]
         figures = dict.fromkeys(figure for column in columns for figure in column)

@@ -1,7 +1,7 @@
-"""Judged collections from generated conversations (`bench/dialogues.py`), as memories that agents keep.
+"""Judged collections from generated conversations (`bench/dialogues.py`), as memories that agents store.
 
-The layout `turns` has one note per turn, titled with speaker, date and time; `sessions` has one note per
-session.
+The layout `turns` has one note per turn, with speaker, date and time in the title. The layout `sessions` has
+one note per session.
 """
 
 from __future__ import annotations

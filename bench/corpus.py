@@ -1,8 +1,8 @@
-"""A seeded corpus of realistic Markdown notes, and search queries with the same vocabulary.
+"""A corpus of realistic Markdown notes, generated from a seed, and search queries with the same vocabulary.
 
 `python -m bench.corpus DIR --notes 10000 --seed 7` writes about 2 KB per note. All random numbers come from
-`random.Random.choices`, which returns the same sequence on every Python version, so a seed always gives the
-same corpus.
+`random.Random.choices`. It returns the same sequence on every Python version, so a seed always gives the same
+corpus.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ EPOCH = datetime(2025, 1, 1, tzinfo=UTC)
 
 @frozen
 class Vocabulary:
-    """Words, most likely first, with the cumulative sums of their Zipf weights."""
+    """The words, most likely word first, and the cumulative sums of their Zipf weights."""
 
     words: tuple[str, ...]
     sums: tuple[float, ...]
@@ -58,7 +58,7 @@ class Vocabulary:
 
 @cache
 def vocabulary_of(topic: str) -> Vocabulary:
-    """Return a vocabulary of mostly function words, one sixth topic words, and a tail of rare words."""
+    """Return a vocabulary: mostly function words, one sixth topic words, and a tail of rare words."""
     common = COMMON.split()
     others = [word for other in TOPICS if other != topic for word in TOPICS[other].split()]
     groups = (
@@ -71,7 +71,7 @@ def vocabulary_of(topic: str) -> Vocabulary:
     shares: dict[str, float] = {}
     for words, share in groups:
         weights = [1 / (rank + 3) for rank in range(len(words))]
-        total = math.fsum(weights)  # rounds the same on every Python version, unlike sum
+        total = math.fsum(weights)  # fsum rounds in the same way on every Python version, unlike sum
         for word, weight in zip(words, weights, strict=True):
             shares.setdefault(word, share * weight / total)
     return Vocabulary(tuple(shares), tuple(accumulate(shares.values())))
@@ -79,7 +79,7 @@ def vocabulary_of(topic: str) -> Vocabulary:
 
 @cache
 def _rare_words() -> tuple[str, ...]:
-    """Return thousands of invented words that look English, in a fixed order."""
+    """Return thousands of invented words that resemble English, in a fixed order."""
     made = [
         prefix + (root[:-1] if suffix[:1] in tuple("aeiou") and root.endswith("e") else root) + suffix
         for prefix in PREFIXES.split()
@@ -94,14 +94,17 @@ def _mix(words: Iterable[str]) -> list[str]:
 
 
 def topic_words(rng: random.Random, topic: str, count: int) -> list[str]:
-    """Return distinct words of a topic."""
+    """Return the distinct words of a topic."""
     words = TOPICS[topic].split()
     return list(dict.fromkeys([*rng.choices(words, k=2 * count), *words]))[:count]
 
 
 @frozen
 class Place:
-    """The path and title of a note, known before its text so that other notes can link to it."""
+    """The path and title of a note.
+
+    They are known before the text, so that other notes can link to the note.
+    """
 
     index: int
     topic: str
@@ -109,14 +112,14 @@ class Place:
 
     @property
     def path(self) -> Path:
-        """The note's path relative to the corpus. One third of the notes are one folder deeper."""
+        """The path of the note, relative to the corpus. One third of the notes are one folder deeper."""
         name = f"{self.title.lower().replace(' ', '-')}.md"
         folder = Path(self.topic)
         return folder / f"part-{self.index % 7}" / name if self.index % 3 == 0 else folder / name
 
 
 def places(notes: int, seed: int) -> list[Place]:
-    """Return the places of a corpus. Numbers make the titles unique."""
+    """Return the places of all notes in a corpus. Numbers make the titles unique."""
     rng = random.Random(f"places {seed}")
     topics = rng.choices(tuple(TOPICS), k=notes)
     return [Place(index, topic, _title(rng, topic, index)) for index, topic in enumerate(topics)]
@@ -129,10 +132,10 @@ def _title(rng: random.Random, topic: str, index: int) -> str:
 
 
 def generate(directory: Path, notes: int, *, seed: int = 7, links_per_note: int = 4) -> None:
-    """Write `notes` files of about 2 KB each under `directory`, with one folder per topic.
+    """Write `notes` files of about 2 KB each below `directory`, with one folder per topic.
 
     `links_per_note` is the mean number of wiki-links to other notes of the corpus. Equal arguments give equal
-    bytes. Existing files with the same names are overwritten, and other files are not touched.
+    bytes. Existing files with the same names are overwritten. No other file is changed.
     """
     all_places = places(notes, seed)
     for folder in sorted({place.path.parent for place in all_places}):
@@ -143,7 +146,7 @@ def generate(directory: Path, notes: int, *, seed: int = 7, links_per_note: int 
 
 
 class _Author:
-    """Writes one note with its own random stream."""
+    """The writer of one note, which has its own random stream."""
 
     def __init__(self, place: Place, others: Sequence[Place], seed: int, links: int) -> None:
         self.place = place
@@ -170,7 +173,7 @@ class _Author:
         return self.rng.random() < share
 
     def frontmatter(self) -> str:
-        """Return frontmatter for nine of ten notes, mostly with extra keys, otherwise ""."""
+        """Return frontmatter for nine of ten notes, mostly with extra keys. Return "" for the rest."""
         if self.chance(0.1):
             return ""
         tags = dict.fromkeys([self.place.topic, *topic_words(self.rng, self.place.topic, 2)])
@@ -204,7 +207,7 @@ class _Author:
         return f"```{LANGUAGES[kind]}\n{CODE[kind].format(a=first, b=second)}\n```"
 
     def see_also(self, section: int, sections: int) -> list[str]:
-        """Return this section's share of the links. Some links have an alias or a heading."""
+        """Return the links for one section. Some of them have an alias or a heading."""
         count = self.links * (section + 1) // sections - self.links * section // sections
         targets = [other.title for other in self.rng.choices(self.others, k=count)]
         shown = [

@@ -1,10 +1,10 @@
-"""Benchmark that counts the steps of each call, and `costs.json` with the maximum costs.
+"""Benchmark that counts the steps of each call. `costs.json` contains the maximum costs.
 
-`python -m bench.costs --check` fails if a call costs more than its line allows; `--write` rewrites the lines
-and keeps their reasons. A step is one call of a Python or C function on the event loop's thread, counted from
-a request until the loop is idle again. The server (`bench.counting`) has 1,000 notes, and the smallest of
-several counts is used. Steps vary by less than 1 % between runs under any load, while processor time varies
-by 10 to 40 %. All other counts are whole numbers.
+`python -m bench.costs --check` fails if a call costs more than its line in the file allows. `--write`
+rewrites the lines and keeps the reasons in them. A step is one call of a Python or C function on the event
+loop's thread, counted from a request until the loop is idle again. The server (`bench.counting`) has 1,000
+notes, and the smallest of several counts is used. Steps vary by less than 1 % between runs under any load,
+while processor time varies by 10 to 40 %. All other counts are whole numbers.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from bench.server import data_directory, launched, wait_searchable
 FILE: Final = Path(__file__).with_name("costs.json")
 NOTES: Final = 1_000
 WARM_UP, CALLS = 24, 80
-#: Maximum number of calls until the smallest count is within its limit. On a busy machine nearly every call
-#: overlaps other work of the server, so the smallest of a few counts is 5 % above the smallest of many.
+#: Maximum number of calls until the smallest count is within its limit. On a busy machine, nearly every call
+#: overlaps with other work of the server, so the smallest of a few counts is 5 % above the smallest of many.
 MOST: Final = 400
-#: Number of times that each read-only call is made.
+#: Number of repetitions of each read-only call.
 REPEATS: Final = 8
 WRITING: Final = ("create", "update", "note_edit", "task_create")
-#: Share by which a call may exceed the steps in its line.
+#: Share by which the steps of a call may exceed the steps in its line.
 TOLERANCE: Final = 0.02
 #: Packages whose versions affect the counts.
 LIBRARIES: Final = ("trio", "hypercorn", "quart", "mcp", "pydantic", "tantivy", "attrs", "cattrs")
@@ -51,7 +51,7 @@ FIGURES: Final = ("steps", *EXACT)
 
 @frozen
 class Cost:
-    """The cost of one call, or its limit. `reasons` explain why the limit was raised."""
+    """The cost of one call, or the limit of that cost. `reasons` explain why the limit was raised."""
 
     steps: int
     hand_overs: int
@@ -88,7 +88,7 @@ def main() -> None:
 def measure(only: Sequence[str] = (), allowed: Mapping[str, Cost] | None = None) -> dict[str, Cost]:
     """Start a server on a new corpus and count the cost of each kind of call.
 
-    Calls are repeated until the smallest count is within `allowed`, at most `MOST` times.
+    Calls are repeated until the smallest count is within `allowed`, but at most `MOST` times.
     """
     ours, theirs = socket.socketpair()
     with ours, theirs, data_directory(NOTES) as data, _counted(data, theirs) as (host, port):
@@ -97,7 +97,7 @@ def measure(only: Sequence[str] = (), allowed: Mapping[str, Cost] | None = None)
 
 @contextmanager
 def _counted(data: Path, control: socket.socket) -> Iterator[tuple[str, int]]:
-    """Run a counted server on `data` that reports counts on `control`, and yield its address."""
+    """Run a server on `data` that reports its counts on `control`. Yield the address of the server."""
     program = [sys.executable, "-m", "bench.counting", str(control.fileno())]
     environment = {"PYTHONHASHSEED": "0"}
     with launched(data, environment, program=program, pass_fds=[control.fileno()]) as (_, address, began):
@@ -132,12 +132,12 @@ async def _cost(
     request: Callable[[int], Request],
     allowed: Cost | None,
 ) -> Cost:
-    """Return the cost of one call, as the smallest count of many calls.
+    """Return the cost of one call, which is the smallest of many counts.
 
-    Each count ends when the loop is idle.
+    Each count ends when the event loop is idle.
 
     Only equal calls are compared, because other work of the server can only add steps. Read-only calls are
-    equal if their arguments are equal; all write calls are equal.
+    equal if their arguments are equal. All write calls count as equal.
     """
     alike: dict[int, list[Counted]] = {}
     before = _ask(control)
@@ -168,7 +168,7 @@ def _ask(control: socket.socket) -> Counted:
 
 
 def kinds_of(ids: Sequence[str]) -> dict[str, Callable[[int], Request]]:
-    """Return the calls by name, as functions from a number to a request."""
+    """Return the calls by name. Each value is a function from a number to a request."""
     texts = queries(3, 500)
 
     def searching(**more: Any) -> Callable[[int], Request]:
@@ -200,7 +200,7 @@ def kinds_of(ids: Sequence[str]) -> dict[str, Callable[[int], Request]]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions, other than that of Lithos, that affect the counts."""
+    """Return the versions that affect the counts, without the version of Lithos."""
     return {"python": ".".join(platform.python_version_tuple()[:2])} | {
         each: version(each) for each in LIBRARIES
     }
@@ -240,7 +240,7 @@ class Allowed:
 
 
 def write_allowed(costs: Mapping[str, Cost], file: Path = FILE) -> None:
-    """Write the lines of these calls. Other lines and all reasons are kept."""
+    """Write the lines of these calls. All other lines, and all reasons, are kept."""
     calls = dict(Allowed.read(file).calls) if file.exists() else {}
     calls |= {
         kind: evolve(cost, reasons=calls[kind].reasons if kind in calls else [])

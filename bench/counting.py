@@ -1,8 +1,10 @@
-"""A `lithos` program that counts the work of its event loop: `python -m bench.counting FD serve …`.
+"""A `lithos` program that counts the work of its event loop.
+
+Run it with `python -m bench.counting FD serve …`.
 
 It counts Python and C function calls on the event loop's thread, jobs that the loop passes to other threads,
-file syncs and database commits, in any revision of Lithos. It answers each byte on the socket FD with one
-JSON line, `Counted`, once the loop is idle.
+file syncs and database commits. It works with any revision of Lithos. When the loop is idle, it answers each
+byte on the socket FD with one JSON line, `Counted`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import trio
 import trio.lowlevel
 from attrs import asdict, frozen
 
-#: Seconds between two checks for an idle loop, and the number of consecutive checks that must find the loop
+#: Seconds between two checks whether the loop is idle, and number of consecutive checks that must find it
 #: idle.
 PAUSE: Final = 0.001
 LOOKS: Final = 3
@@ -41,7 +43,7 @@ class Counted:
 
 
 class _Waiting(trio.abc.Instrument):
-    """Records whether the loop is waiting for events, and how often it has started to wait."""
+    """A record of whether the loop is waiting for events, and how often it has started to wait."""
 
     def __init__(self) -> None:
         self.is_waiting = False
@@ -56,12 +58,12 @@ class _Waiting(trio.abc.Instrument):
 
 
 class _Counter:
-    """Counts calls on the thread that created it, which then runs the event loop."""
+    """A counter of calls on the thread that created the counter. The event loop then runs on this thread."""
 
     def __init__(self) -> None:
         self._waiting = _Waiting()
         self._steps = self._hand_overs = 0
-        self._syncs: list[None] = []  # Any thread may append, and appending loses no entry.
+        self._syncs: list[None] = []  # Any thread may append to this list, and no entry is ever lost.
         self._commits: list[None] = []
 
     def install(self) -> None:

@@ -1,9 +1,9 @@
-"""Facts that people in generated conversations state about themselves, and questions about them.
+"""Facts that people in generated conversations state about themselves, and questions about these facts.
 
 `{v}` is the value of a fact, `{d}` a detail, `{p}` the person asked about, `{q}` the other speaker and `{m}`
 a month. A question uses other words than most of the statements, as a stranger would. `topics` announce the
-next statement; `pairs` are statements that make sense only after the other speaker's question. Each line is a
-field of a topic with its parts separated by bars; an indented line continues the field.
+next statement. `pairs` are statements that make sense only after a question by the other speaker. Each line
+is a field of a topic, and bars separate the parts of a field. An indented line continues the field.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from bench.dialogue_words import couples, split
 
 @frozen
 class Trait:
-    """A fact that has one value at a time for each person.
+    """A fact with one value at a time for each person.
 
-    `changes` state a later value that supersedes it.
+    `changes` state a later value, which supersedes the previous value.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Trait:
 
 @frozen
 class Series:
-    """A fact that applies to a person several times, with a different detail each time."""
+    """A fact that is true for a person several times, with a different detail each time."""
 
     name: str
     topics: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The speakers of generated conversations, and their sentences without facts.
+"""The speakers of generated conversations, and sentences that state no facts.
 
 `{p}` is the other speaker, `{v}` the value of the last fact, `{a}` an adjective.
 """
@@ -32,14 +32,14 @@ TAILS: Final = split(
     "How are things with you?|Long story.|Anyway, your turn.|I'll tell you more on the phone.|What a week."
     "|Don't tell anybody.|I keep thinking about it.||||||||"
 )
-#: Replies of the other speaker, which mention the topic but not the fact.
+#: Replies of the other speaker. They mention the topic, but not the fact.
 REACTIONS: Final = split(
     "Oh wow, {p}, I did not see that coming.|Ha, that sounds like you, {p}.|No way! Tell me everything, {p}."
     "|I'm jealous.|Take care of yourself, {p}.|That reminds me of my uncle, he had the same with {v}."
     "|{v}? Really?|Good for you, {p}!|Hm, I would have done it differently."
     "|I thought you were joking about {v}."
 )
-#: Mentions of topics that state nothing about either speaker.
+#: Sentences that mention topics, but state nothing about either speaker.
 DECOYS: Final = split(
     "My colleague has three pets and no time for any of them."
     "|Somebody at the gym switched to a new diet again."
@@ -57,7 +57,7 @@ DECOYS: Final = split(
     "|The deadline of the other team moved, not ours.|Siblings fight, then they need each other."
     "|One day I'll shop only in flea markets."
 )
-#: Sentences after the announcement of a topic that state no fact.
+#: Sentences that follow the announcement of a topic, but state no fact.
 NOTHINGS: Final = split(
     "more on that tomorrow.|I'd rather not say yet.|nothing to report.|still thinking about it."
     "|ask me next week.|the same old story.|you don't want to know."

@@ -1,10 +1,10 @@
-"""Generated two-person conversations with known answers, similar to the memories of agents.
+"""Generated two-person conversations with known answers. They resemble the memories of agents.
 
-Every conversation has 20 sessions of 25 short turns over ten months. Some turns state a fact, often only in
-combination with the other speaker's previous question. The remaining turns are small talk, reactions to
-facts, and mentions of the same topics by the same people that state nothing. Both speakers have facts of the
-same kinds and all conversations are in one vault, so an answer depends on the name. A later turn may
-supersede a fact.
+Every conversation has 20 sessions of 25 short turns in ten months. Some turns state a fact, often only in
+combination with the previous question by the other speaker. The remaining turns are small talk, reactions to
+facts, and sentences by the same people that mention the same topics but state nothing. Both speakers have
+facts of the same kinds, and all conversations are in one vault, so an answer depends on the name. A later
+turn may supersede a fact.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from bench.dialogue_topics import SERIES, TRAITS, Series, Trait
 from bench.dialogue_words import ADJECTIVES, DECOYS, NOTHINGS, OPENERS, PEOPLE, REACTIONS, SMALL_TALK, TAILS
 
 CONVERSATIONS, SESSIONS, TURNS = 10, 20, 25
-#: Facts of a series per speaker, each in a different month, and superseded facts per speaker.
+#: Number of facts in a series per speaker, each in a different month, and number of superseded facts per
+#: speaker.
 EPISODES, CHANGED = 3, 2
-#: Probabilities, in order: a fact is stated as an answer; another fact is announced by its topic; a speaker
-#: reacts to a fact; filler mentions a topic; filler announces a topic without a fact.
+#: Probabilities, in this order: a fact is stated as an answer; the topic of any other fact is announced; a
+#: speaker reacts to a fact; filler mentions a topic; filler announces a topic without a fact.
 ELLIPTICAL, ANNOUNCED, REACTING, DECOY, EMPTY = 0.35, 0.8, 0.5, 0.15, 0.15
 #: Number of questions per conversation, by kind.
 QUESTIONS = {"single": 60, "several": 20, "time": 20}
@@ -32,7 +33,7 @@ _FIRST_DAY, _DAYS_APART = datetime(2024, 1, 8), 15
 
 @frozen
 class Turn:
-    """One statement of a speaker. `session` numbers the sessions of a conversation from 0."""
+    """One statement of a speaker. `session` is the number of the session in its conversation, from 0."""
 
     id: str
     session: str
@@ -43,7 +44,7 @@ class Turn:
 
 @frozen
 class Question:
-    """A question of kind single, several or time, with the ids of all turns needed to answer it."""
+    """A question of kind single, several or time, with the ids of all turns that are needed to answer it."""
 
     id: str
     text: str
@@ -53,7 +54,7 @@ class Question:
 
 @frozen
 class Conversation:
-    """The turns of two people in order, and the questions about them."""
+    """The turns of two people in order, and the questions about these turns."""
 
     speakers: tuple[str, str]
     turns: tuple[Turn, ...]
@@ -62,7 +63,7 @@ class Conversation:
 
 @define
 class _Line:
-    """A turn without a position yet. `fact` is the key of the fact that the turn states."""
+    """A turn that has no position yet. `fact` is the key of the fact that the turn states."""
 
     speaker: int
     text: str
@@ -78,13 +79,16 @@ class _Fact:
 
 
 def generate_conversations(count: int = CONVERSATIONS, seed: int = 7) -> list[Conversation]:
-    """Return conversations, equal for equal seeds. Each name occurs in only one conversation."""
+    """Return generated conversations.
+
+    Equal seeds give equal results. Each name occurs in only one conversation.
+    """
     return [_Writer(n, random.Random(f"conversation:{seed}:{n}")).write() for n in range(count)]
 
 
 @define
 class _Writer:
-    """Writes one conversation."""
+    """The writer of one conversation."""
 
     number: int
     rng: random.Random
@@ -140,7 +144,7 @@ class _Writer:
                     self._tell(f"{series.name}:{speaker}:{episode}", speaker, month, series, value)
 
     def _months(self) -> list[list[int]]:
-        """Return the sessions of each month."""
+        """Return the sessions in each month."""
         months: dict[str, list[int]] = {}
         for session, day in enumerate(self._days):
             months.setdefault(f"{day:%Y-%m}", []).append(session)
@@ -156,7 +160,7 @@ class _Writer:
             self._add(key, speaker, sessions, self._announced(kind, kind.says), value)
 
     def _announced(self, kind: Trait | Series, forms: Sequence[str]) -> str:
-        """Return one of the forms, in some cases with its topic announced first."""
+        """Return one of the forms. In some cases, its topic is announced first."""
         openers = kind.topics if self.rng.random() < ANNOUNCED else OPENERS
         said = self.rng.choice(forms)
         said = f"{{V}}{said[3:]}" if said.startswith("{v}") else said
@@ -172,7 +176,7 @@ class _Writer:
         *,
         prompt: str = "",
     ) -> None:
-        """Add a fact to the session with the fewest turns."""
+        """Add a fact to the session that has the fewest turns."""
         text = _capitalised(said.format(v=value[0], V=_capitalised(value[0]), d=value[1]))
         lines = [_Line(1 - speaker, prompt)] if prompt else []
         lines.append(_Line(speaker, f"{text} {self.rng.choice(TAILS)}".strip(), key))

@@ -1,24 +1,25 @@
-"""Benchmark of the size of answers: characters returned, their share of note text, and evidence shown.
+"""Benchmark of answer sizes: characters returned, share of note text in them, and evidence shown.
 
-`python -m bench.economy` calls the tools that search, list, write and read notes, and counts the characters
-of each whole answer, which is the JSON text that the client receives. The notes are generated conversations
-(`bench/dialogues.py`) with one note per session or turn, plus the notes of `COLLECTIONS`, `--vault` and
-`--locomo`. Each set is measured with `server.answers: full` and `compact`, called `setting` in the results.
+`python -m bench.economy` calls the tools that search, list, write and read notes. It counts the characters of
+each whole answer, which is the JSON text that the client receives. The notes are generated conversations
+(`bench/dialogues.py`) with one note per session or turn, and the notes of `COLLECTIONS`, `--vault` and
+`--locomo`. Each set is measured with `server.answers: full` and `compact`, which the results call `setting`.
 The same revision always gives the same figures:
 
-* `economy`: the mean characters of an answer for a tool with given arguments, and the share of note text
-  including the headings above it (`text`, `snippet`, `content`). Briefings also have the largest ratio of a
-  whole answer's tokens (four characters each) to the budget; lists have the characters per row. `write` and
-  `read 500` concern new notes of 500 characters.
-* `evidence`: the share of questions whose answering sentences appear within the first 2,000, 4,000 and 8,000
-  characters of an answer. `context` is the briefing with the largest budget that fits, or the smallest one,
-  truncated; `search` returns ten rows. `grep` is the reference: for the files with most of the question's
-  words (by idf), the three best lines with two lines around each, as the path and `number: line`.
+* `economy`: the mean number of characters in an answer of a tool with given arguments, and the share of note
+  text, including the headings above it (`text`, `snippet`, `content`). For briefings, also the largest ratio
+  of a whole answer's tokens (four characters each) to the budget. For lists, also the characters per row.
+  `write` and `read 500` use new notes of 500 characters.
+* `evidence`: the share of questions for which the answering sentences are in the first 2,000, 4,000 and 8,000
+  characters of an answer. `context` is the briefing with the largest budget that fits, or the smallest
+  briefing, truncated. `search` returns ten rows. `grep` is the reference. It takes the files with most of the
+  question's words (by idf), and shows the three best lines with two lines around each, as the path and
+  `number: line`.
 
 `--check` fails if a figure of sessions under `compact` is more than 2 % worse than in `economy.json`: a
 longer answer, a smaller share of note text, or less evidence (by more than one question of 40). A briefing
-may grow up to its budget. `--keep` writes the figures of this revision instead. A slow test does the same as
-`--check`.
+may grow up to its budget. `--keep` writes the figures of this revision to the file instead. A slow test does
+the same as `--check`.
 """
 
 from __future__ import annotations
@@ -52,21 +53,22 @@ from lithos.server.settings import ServerConfig
 from lithos.text.words.analysis import fold, words
 
 Answers: TypeAlias = Literal["full", "compact"]
-#: Figures by call, or by limit of characters, and by name.
+#: Figures by call and name, or by limit (in characters) and name.
 Figures = Mapping[str, Mapping[str, float]]
 
 KEPT = Path(__file__).with_name("economy.json")
 #: Share by which a figure may be worse than the stored one.
 MARGIN = 0.02
-#: Figures for which smaller values are better, and figures for which larger values are better.
+#: Figures that are better if they are smaller, and figures that are better if they are larger.
 SMALLER, LARGER = ("characters", "a_row", "most_of_budget"), ("of_notes", "evidence")
-#: Number of questions for the stored figures and for a measurement, and the random seed.
+#: Number of questions for the stored figures, number of questions for a measurement, and random seed.
 KEPT_QUESTIONS, QUESTIONS, SEED = 40, 150, 7
-#: Numbers of characters at the start of an answer that are searched for evidence.
+#: Numbers of characters. Evidence is searched in the first characters of an answer, up to each of these
+#: limits.
 LIMITS = (2_000, 4_000, 8_000)
 #: Token budgets of briefings, largest first.
 BUDGETS = (4_000, 3_500, 3_000, 2_000, 1_750, 1_500, 1_000, 850, 750, 500, 350, 250)
-#: Characters per token, and words in a run that identifies a sentence.
+#: Characters per token, and number of words in a run that identifies a sentence.
 TOKEN, RUN = 4, 5
 #: Measured calls by name. The question is added to the arguments of each call.
 CALLS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -75,16 +77,17 @@ CALLS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "retrieve 10": ("lithos_retrieve", {"limit": 10}),
     "cache_lookup": ("lithos_cache_lookup", {}),
 }
-#: Number of lists requested and their rows; number of notes written and read, and their characters.
+#: Number of requested lists, number of their rows, number of notes that are written and read, and characters
+#: of these notes.
 LISTS, ROWS, WRITTEN, LENGTH = 5, 50, 20, 500
 SETTINGS: tuple[Answers, ...] = ("full", "compact")
-#: Fields with note text and the headings above it, and names of lists of rows.
+#: Fields that contain note text and the headings above it, and names of lists that contain rows.
 TEXTS, ROW_KEYS = frozenset(("text", "snippet", "content")), ("results", "items")
 
 
 @frozen
 class Subject:
-    """A collection, and its questions with the sentences that an answer has to show."""
+    """A collection, and its questions with the sentences that an answer must show."""
 
     collection: Collection
     cases: Sequence[tuple[JudgedQuery, Sequence[str]]]
@@ -117,7 +120,7 @@ def main() -> None:
 
 
 def subjects(options: argparse.Namespace) -> Iterator[Subject]:
-    """Yield the collections to measure."""
+    """Yield the collections that are measured."""
     for each in read_collections(options.collections, ()) if options.collections else ():
         collection = each.laid_out("pages").sample(options.sample)
         yield Subject(collection, economy_notes.of_judged(evolve(each, queries=collection.queries)))
@@ -130,7 +133,7 @@ def subjects(options: argparse.Namespace) -> Iterator[Subject]:
 
 
 def generated(layout: str, sample: int) -> Subject:
-    """Return generated conversations in a layout, and a sample of the questions about them."""
+    """Return generated conversations in a layout, and a sample of questions about them."""
     conversations = generate_conversations(seed=SEED)
     collection = as_collection(conversations, layout)
     texts = {turn.id: turn.text for one in conversations for turn in one.turns}
@@ -143,7 +146,7 @@ def generated(layout: str, sample: int) -> Subject:
 
 
 def measure_kept() -> dict[str, dict[str, float]]:
-    """Return this revision's values of the stored figures."""
+    """Return the values of this revision for the stored figures."""
     figures: dict[str, dict[str, float]] = {}
     for row in _measured(generated("sessions", KEPT_QUESTIONS), "compact"):
         if row["bench"] == "evidence":
@@ -157,7 +160,7 @@ def measure_kept() -> dict[str, dict[str, float]]:
 
 
 def worse(figures: Figures, kept: Figures) -> list[str]:
-    """Return a sentence for each figure that is worse than the stored one by more than the margin."""
+    """Return a sentence for each figure that is worse than the stored figure by more than the margin."""
     found: list[str] = []
     for call, each in kept.items():
         for name, before in each.items():
@@ -170,7 +173,10 @@ def worse(figures: Figures, kept: Figures) -> list[str]:
 
 
 def least(name: str, before: float) -> float:
-    """Return the smallest acceptable value. Evidence may drop by one question, its smallest change."""
+    """Return the smallest acceptable value.
+
+    Evidence may drop by one question, which is its smallest change.
+    """
     return (
         min(before * (1 - MARGIN), before - 100 / KEPT_QUESTIONS)
         if name == "evidence"
@@ -198,17 +204,17 @@ async def measure(subject: Subject, vaults: Vaults) -> list[dict[str, Any]]:
 
 
 async def asked(server: Server, tool: str, **arguments: object) -> Mapping[str, object]:
-    """Return a tool's answer to a client. Lithos's own calls would always get full answers."""
+    """Return the answer of a tool to a client. Calls by Lithos itself would always get full answers."""
     return await called(server, tool, principal=OWNER, **arguments)
 
 
 def as_sent(answer: Mapping[str, object]) -> str:
-    """Return an answer as the text that a client receives."""
+    """Return an answer as the text that the client receives."""
     return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
 
 
 def note_characters(answer: object) -> int:
-    """Return how many characters of an answer are note text, in the form in which they are sent."""
+    """Return how many characters of an answer are note text, counted in the form in which they are sent."""
     if isinstance(answer, Mapping):
         return sum(
             len(json.dumps(value, ensure_ascii=False)) - 2
@@ -235,18 +241,19 @@ async def _list_costs(server: Server, subject: Subject) -> dict[str, Any]:
 
 
 async def _note_costs(server: Server, subject: Subject) -> list[dict[str, Any]]:
-    """Return the costs of writing and reading notes of about 500 characters."""
+    """Return the cost of writing and of reading notes with about 500 characters."""
     known = sorted({word for chunk in subject.collection.chunks[:200] for word in chunk.text.split()})
     written, read = list[Mapping[str, object]](), list[Mapping[str, object]]()
     random.Random(0).shuffle(known)
     for number in range(WRITTEN):
-        # With a large enough vocabulary no word occurs in two notes, so that no note counts as `similar`.
+        # If the vocabulary is large enough, no word occurs in two notes. No note is then reported as
+        # `similar`.
         text = " ".join(known[number::WRITTEN] * LENGTH)[:LENGTH].strip()
         note = {"title": f"Economy {number:02}", "content": text, "path": "economy"}
         written.append(await asked(server, "lithos_write", agent="bench", **note))
         read.append(await asked(server, "lithos_read", id=written[-1]["id"]))
     # The median is used because a write sometimes reports more, for example that an index is behind. All
-    # names have one length, so that such a write does not move the median to another length.
+    # names have the same length, so that such a write does not change the median.
     usual = round(median(len(as_sent(answer)) for answer in written))
     return [_row(subject, "write", written) | {"characters": usual}, _row(subject, f"read {LENGTH}", read)]
 
@@ -291,19 +298,22 @@ async def _evidence(server: Server, subject: Subject) -> list[dict[str, Any]]:
 
 
 def _fitting(answers: Sequence[str], limit: int) -> str:
-    """Return the first answer within the limit, otherwise the last one, truncated. Escapes are decoded."""
+    """Return the first answer within the limit.
+
+    If there is none, return the last answer, truncated. Escapes are decoded.
+    """
     text = next((answer for answer in answers if len(answer) <= limit), answers[-1][:limit])
     return text.replace("\\n", "\n").replace('\\"', '"')
 
 
 def is_shown(sentences: Sequence[str], text: str) -> bool:
-    """Return whether a text contains all runs of five words of every sentence."""
+    """Return whether a text contains every run of five words in each sentence."""
     there = _runs(text)
     return all(_runs(sentence) <= there for sentence in sentences)
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
-    """Return the runs of five words of a text, or the whole text if it is shorter."""
+    """Return the runs of five words in a text. If the text is shorter, return the whole text."""
     found = [word for _, word in words(fold(text))]
     if len(found) <= RUN:
         return {tuple(found)}

@@ -1,4 +1,4 @@
-"""Notes and questions for `bench.economy` from outside the repository: collections, a vault, LoCoMo."""
+"""Notes and questions for `bench.economy` that are not in the repository: collections, a vault, LoCoMo."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from typing import TypeAlias
 from bench.judged import Chunk, Collection, JudgedQuery
 from lithos.text.words.analysis import fold, words
 
-#: Questions, each with the passages that an answer has to show.
+#: Questions, with the passages that an answer to each question must show.
 Cases: TypeAlias = list[tuple[JudgedQuery, list[str]]]
 
 
 def of_judged(collection: Collection) -> Cases:
-    """Return each query with its passage: the chunk of its best document with most of the query's words."""
+    """Return each query with its passage.
+
+    The passage is the chunk of the best document with most query words.
+    """
     cases: Cases = []
     for query in collection.queries:
         best = max(query.grades, key=lambda doc: (query.grades[doc], doc))
@@ -27,7 +30,7 @@ def of_judged(collection: Collection) -> Cases:
 
 
 def of_vault(vault: Path, sample: int, seed: int) -> tuple[Collection, Cases]:
-    """Return a vault's notes, with their headings as questions. The answering passage is not known."""
+    """Return the notes of a vault, with their headings as questions. The answering passage is unknown."""
     files = [path for path in sorted(vault.rglob("*.md")) if "/." not in f"/{path.relative_to(vault)}"]
     texts = {str(path.relative_to(vault)): path.read_text("utf-8", errors="replace") for path in files}
     chunks = tuple(Chunk(name, name, text, Path(name).stem, name) for name, text in texts.items())
@@ -38,7 +41,7 @@ def of_vault(vault: Path, sample: int, seed: int) -> tuple[Collection, Cases]:
 
 
 def of_locomo(file: Path, sample: int, seed: int) -> tuple[Collection, Cases]:
-    """Return LoCoMo with one note per session, and its non-adversarial questions with named evidence."""
+    """Return LoCoMo with one note per session, and its non-adversarial questions that name their evidence."""
     chunks: list[Chunk] = []
     cases: Cases = []
     for number, each in enumerate(json.loads(file.read_text(encoding="utf-8"))):

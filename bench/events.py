@@ -1,8 +1,9 @@
-"""Benchmark of events: delivery to many subscribers during writes, and replay.
+"""Benchmark of events: delivery to many subscribers while writes run, and replay.
 
 Run `python -m bench.events`. *delivery*: writers change notes at a steady rate while SSE and WebSocket
-clients listen. The delay of an event is the time from its timestamp (when the change was decided, on the same
-clock) to its arrival. *replay*: a client reads a journal from its beginning over SSE.
+clients listen. The delay of an event is the time from its timestamp to its arrival. The timestamp is the time
+at which the change was decided, on the same clock. *replay*: a client reads a journal from the beginning over
+SSE.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _UPGRADE = (
 
 @define
 class Delays:
-    """Delays in seconds from change to arrival, for all events and subscribers."""
+    """The delays in seconds from change to arrival, for all events and all subscribers."""
 
     taken: list[float] = field(factory=list)
     cut_off: int = 0
@@ -89,7 +90,7 @@ async def _deliver(server: Serving, options: argparse.Namespace) -> dict[str, fl
 async def _write_steadily(
     server: Serving, number: int, options: argparse.Namespace, changes: list[int]
 ) -> None:
-    """Post findings to a task of its own at a steady rate, as one of 16 agents."""
+    """Post findings to a separate task at a steady rate, as one of 16 agents."""
     pause = 16 / options.rate
     async with RawClient(server.host, server.port) as client:
         body = await client.exchange("lithos_task_create", {"title": f"Load {number}", "agent": "bench"})
@@ -134,7 +135,7 @@ def _timestamp(text: str) -> str:
 async def listen_websocket(
     server: Serving, delays: Delays, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Listen without a client library, which takes longer for a message than the server does."""
+    """Listen without a client library, which would need more time per message than the server."""
     stream = await trio.open_tcp_stream(server.host, server.port)
     async with stream:
         await stream.send_all(_UPGRADE.format(host=server.host, port=server.port).encode())
@@ -158,7 +159,10 @@ async def listen_websocket(
 
 
 def _frame_at(buffer: bytes, begin: int) -> tuple[int, bytes, int] | None:
-    """Return opcode, payload and end of the server's frame at `begin`, or None if it is incomplete."""
+    """Return opcode, payload and end of the server frame that starts at `begin`.
+
+    Return None if it is incomplete.
+    """
     if len(buffer) < begin + 4:
         return None
     length, body = buffer[begin + 1], begin + 2
@@ -194,7 +198,7 @@ def _measure_replay(options: argparse.Namespace) -> None:
 
 
 async def _replay(server: Serving, events: int, first: int) -> float:
-    """Return the events per second from the first to the last event."""
+    """Return the number of events per second, from the first event to the last event."""
     stream = await trio.open_tcp_stream(server.host, server.port)
     request = f"GET /events?since={first} HTTP/1.1\r\nHost: {server.host}:{server.port}\r\n\r\n"
     began = time.perf_counter()
@@ -202,7 +206,7 @@ async def _replay(server: Serving, events: int, first: int) -> float:
         await stream.send_all(request.encode())
         seen, rest = 0, b""
         with trio.fail_after(300):
-            while seen < events - 1:  # all except the event at the given position
+            while seen < events - 1:  # all events except the event at the start position
                 *frames, rest = (rest + await stream.receive_some(1 << 18)).split(b"\n\n")
                 seen += sum(b"event: note.updated" in frame for frame in frames)
     return events / (time.perf_counter() - began)

@@ -1,15 +1,17 @@
-"""Recordings of all output of the product, compared byte for byte before and after a restructuring.
+"""Recordings of the whole output of the product.
 
-`python -m bench.golden record OUT --vault DIR` copies the vault, runs three servers on it and on separate
-data directories, runs every command, and writes `OUT/*.json`: sorted entries of requests and the text of
-their answers. `python -m bench.golden compare A B` prints the entries that differ and exits 1. Two recordings
-of one commit have equal bytes, because `bench/golden_world.py` removes time and chance. On a busy machine,
-commands that query a running server can take longer, which changes all later times and nothing else. Record
-both revisions while no other work runs.
+They are compared byte for byte before and after a restructuring.
+
+`python -m bench.golden record OUT --vault DIR` copies the vault, runs three servers on it with separate data
+directories, runs every command, and writes `OUT/*.json`: sorted entries of requests and the text of their
+answers. `python -m bench.golden compare A B` prints the entries that differ. It exits with 1 if there are
+any. Two recordings of one commit have equal bytes, because `bench/golden_world.py` removes time and chance.
+On a busy machine, commands that query a running server can take longer, which changes all later times and
+nothing else. Record both revisions while no other work runs.
 
 The product is used only from outside: `lithos.app.main` in this process, and HTTP and stdio connections to
-the server that it starts. The same script therefore records code whose modules have moved, because it imports
-only `lithos.app.main` and `docs.generate`.
+the server that it starts. The same script can therefore record code whose modules have moved. It imports only
+`lithos.app.main` and `docs.generate`.
 
 These values are masked: the temporary folder, the folder of the virtual environment, the server's port,
 process ids, measured seconds and bytes of memory or disk (values of such metrics and of their histogram
@@ -32,7 +34,7 @@ from typing import Final
 
 from bench.golden_world import World
 
-#: Environment variables of a recording. Other variables of this machine are not passed on.
+#: Environment variables of a recording. No other variables of this machine are passed on.
 ENVIRONMENT: Final = {
     "PYTHONHASHSEED": "0", "TZ": "UTC", "LANG": "C.UTF-8", "COLUMNS": "100", "NO_COLOR": "1",
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1",
@@ -65,14 +67,14 @@ def record(out: Path, vault: Path) -> None:
 
 
 def _copy(vault: Path, target: Path) -> None:
-    """Copy a vault and give each file a fixed modification time."""
+    """Copy a vault and give every file a fixed modification time."""
     shutil.copytree(vault, target)
     for number, path in enumerate(sorted(target.rglob("*"))):
         os.utime(path, (1_760_000_000 + number, 1_760_000_000 + number))
 
 
 def compare(one: Path, other: Path) -> int:
-    """Print the entries that differ. Return 1 if any entry differs, otherwise 0."""
+    """Print the entries that differ. Return 1 if there are any, otherwise 0."""
     names = sorted({path.name for folder in (one, other) for path in folder.glob("*.json")})
     different = 0
     for name in names:
@@ -95,7 +97,7 @@ def compare(one: Path, other: Path) -> int:
 
 
 def _in_lines(text: str) -> list[str]:
-    """Split a text into lines. JSON is split into one line per value."""
+    """Split a text into lines. JSON is split so that each value is on its own line."""
     return re.sub(r'(?<=[\]}"\d])(,)(?=["{\[])', r"\1\n", text).split("\n")
 
 

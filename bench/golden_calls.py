@@ -1,4 +1,4 @@
-"""The calls of `bench.golden`: intended uses of every tool, then invalid values for each argument."""
+"""The calls of `bench.golden`: normal uses of every tool, then invalid values for each argument."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Final
 from attrs import define, field
 
 Answer = Mapping[str, Any]
-#: Calls a tool and returns its JSON object.
+#: Function that calls a tool and returns its JSON object.
 Ask = Callable[[str, dict[str, Any]], Awaitable[Answer]]
 NOWHERE: Final = "00000000-0000-4000-8000-000000000000"
-#: Odd values for an argument, by type.
+#: Unusual values for an argument, by its type.
 _ODD: Final[Mapping[str, Sequence[Any]]] = {
     "string": (" ", 7, "no such thing"),
     "integer": (-1, 10**9, "x"),
@@ -25,14 +25,14 @@ _QUERIES: Final = ("blockchain", "proof of work", "how to run a node", "tag:kb",
 
 @define
 class Script:
-    """The calls to one server that serves the notes of the vault."""
+    """The calls to one server, which serves the notes of the vault."""
 
     ask: Ask
-    #: The last accepted arguments, by tool.
+    #: The arguments that each tool accepted last, by tool.
     accepted: dict[str, dict[str, Any]] = field(factory=dict)
 
     async def call(self, tool: str, /, **arguments: Any) -> Answer:
-        """Call a tool. Accepted arguments become the base for odd calls."""
+        """Call a tool. If the arguments are accepted, calls with unusual values are based on them."""
         name = f"lithos_{tool}"
         answer = await self.ask(name, arguments)
         if answer.get("status") != "error" or name not in self.accepted:
@@ -40,7 +40,7 @@ class Script:
         return answer
 
     async def run(self) -> None:
-        """Call every tool as intended."""
+        """Call every tool in the normal way."""
         listed = await self.call("list", path_prefix="what/", limit=100)
         notes = [(row["id"], row["path"]) for row in listed["items"]]
         await self._read(notes)
@@ -51,7 +51,10 @@ class Script:
         await self._learn(notes)
 
     async def run_odd(self, tools: Sequence[Mapping[str, Any]]) -> None:
-        """Call the tools with each choice and odd value of every argument, and once without the argument."""
+        """Call the tools with each choice and odd value of every argument.
+
+        Also call them without the argument.
+        """
         for tool in tools:
             name, properties = tool["name"], tool["inputSchema"]["properties"]
             base = {key: value for key, value in self.accepted[name].items() if key != "expected_version"}

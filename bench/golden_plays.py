@@ -1,4 +1,4 @@
-"""The actions in a `bench.golden` recording: servers, commands, a person's edits, and the final files."""
+"""The actions of a `bench.golden` recording: servers, commands, edits by a person, and the final files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CLIENTS: Final = (
 _CLIENT: Final = {"name": "golden", "version": "1"}
 _HELLO: Final = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": _CLIENT}
 _EDIT: Final = {"path": "what/coda.md", "agent": "ann", "tags": ["t"]}
-#: Requests on stdio: method and parameters.
+#: Requests over stdio: method and parameters.
 _STDIO: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("initialize", _HELLO),
     ("notifications/initialized", {}),
@@ -55,13 +55,13 @@ _STDIO: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("tools/call", {"name": "lithos_read", "arguments": {}}),
     ("tools/call", {"name": "lithos_note_update", "arguments": _EDIT}),
 )
-#: Text that a person appends to files while no server runs.
+#: Texts that a person appends to files while no server runs.
 _EDITS: Final = (
     ("what/staking.md", "\nEdited by hand.\n"),
     ("what/new.md", "---\ntags: [a, b]\n---\n# New\n\n[[Blockchain]]\n"),
     ("what/broken.md", "---\ntags: [a\n---\n# Broken\n"),
 )
-#: Calls after the notes have been edited.
+#: Calls that are made after the edits of the notes.
 _SECOND: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("stats", {}), ("list", {"limit": 200}), ("history", {"deleted": True}),
     ("search", {"query": "edited by hand"}), ("read", {"path": "what/new.md"}),
@@ -76,7 +76,7 @@ _QUESTIONS: Final = """\
 
 
 def play(recording: Recording) -> None:
-    """Perform all actions in order."""
+    """Perform all actions in their order."""
     vault = ("-d", str(recording.root / "data"), "--vault", str(recording.root / "vault"))
     own = ("-d", str(recording.root / "own"))
     _play_vault(recording, vault)
@@ -120,7 +120,7 @@ def _play_vault(recording: Recording, where: tuple[str, ...]) -> None:
 
 
 async def _look_around(client: Client) -> None:
-    """Fetch pages, other endpoints, prompts and resources before any tool changes the notes."""
+    """Fetch pages, other endpoints, prompts and resources before any tool has changed the notes."""
     for method in ("prompts/list", "resources/list", "resources/templates/list", "ping", "no/such"):
         result = await client.rpc("mcp", method, {})
         for each in [*result.get("resources", [])[:12]]:
@@ -178,7 +178,7 @@ def _play_own(recording: Recording, where: tuple[str, ...]) -> None:
 
 
 def _play_profile(recording: Recording, where: tuple[str, ...], profile: str) -> None:
-    """Record the tools that each right lists, may use and may not use, in one profile."""
+    """Record the tools that each right lists, may use, and may not use, with one profile."""
     tokens: dict[str, str] = {}
     for right in RIGHTS:
         create = (*where, "--json", "token", "create", f"{profile}-{right}", "--rights", right)
@@ -203,7 +203,7 @@ def _play_profile(recording: Recording, where: tuple[str, ...], profile: str) ->
 
 
 def _play_stdio(recording: Recording, where: tuple[str, ...]) -> None:
-    """Record the answers to one client on stdio."""
+    """Record the answers to one client over stdio."""
     held, (stdin, feed), (drain, stdout) = (os.dup(0), os.dup(1)), os.pipe(), os.pipe()
     received = bytearray()
 
@@ -245,13 +245,13 @@ def _keep_files(recording: Recording) -> None:
                 recording.keep("files", str(path.relative_to(root)), text)
     for folder in ("data", "own", "work", "home"):
         paths = (str(path.relative_to(root)) for path in (root / folder).rglob("*"))
-        # The names of the remaining index segments depend on the time of tantivy's last clean-up.
+        # The names of the remaining index segments depend on when tantivy last cleaned up.
         names = {re.sub(r"[0-9a-f]{16,32}(\.\d+)?(?=[./]|$)", "<HEX>", name) for name in paths}
         recording.keep("layout", folder, "\n".join(sorted(names)))
 
 
 def _keep_helps(recording: Recording) -> None:
-    """Record `--help` of every command and subcommand, found in the parent's help, and the reference."""
+    """Record the reference, and `--help` of every command and of the subcommands listed in each help."""
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
         command = waiting.pop(0)

@@ -1,4 +1,4 @@
-"""The recordings of `bench.golden`: sections of entries, and the client that fills them from a server."""
+"""The recordings of `bench.golden`: sections of entries, and a client that fills them from a server."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from attrs import define, field
 
 from bench.golden_world import Done, World
 
-#: Maximum number of console pages fetched per URL shape, and the parts of a URL that vary within a shape.
+#: Maximum number of console pages to fetch per URL shape, and the parts of a URL that may vary within a
+#: shape.
 ALIKE: Final = 4
 _VARIABLE: Final = re.compile(
     r"[0-9a-f]{8}-[0-9a-f-]{27}|rcpt_[0-9a-f]+|(?<==)[^&]+|(?<=/files/).*|(?<=/agents/)[^?]+"
 )
-#: Pages that may have no link leading to them.
+#: Pages that no link may lead to.
 _PAGES: Final = """
 / /console /console/ /console/components /console/feed /console/login /console/notes/none /console/nothing
 /console/notes/by-path?path=what/blockchain.md /console/files/what/blockchain.md
@@ -34,7 +35,7 @@ _PAGES: Final = """
 #: Headers that are not recorded.
 _UNKEPT: Final = ("date", "content-length")
 _HREF: Final = re.compile(r'(?:href|data-address|src)="(/[^"]*)"')
-#: A measured metric sample, of which only name and labels are recorded.
+#: A measured sample of a metric. Only its name and labels are recorded.
 _MEASURED: Final = re.compile(
     r"^((?:lithos_\w*(?:seconds_(?:bucket|sum)|_bytes\w*|_utilisation|startup_duration_seconds|free\w*)"
     r"|process_\w+|python_\w+)(?:\{.*\})?) .*$",
@@ -43,33 +44,33 @@ _MEASURED: Final = re.compile(
 _MASKS: Final = (
     (re.compile(r"(127\.0\.0\.1|localhost):\d{4,5}"), r"\1:<PORT>"),
     (re.compile(r'("(?:pid|port|\w*bytes|\w*_ms|elapsed\w*|\w*seconds)":\s*)[\d.]+'), r"\1<N>"),
-    # The check-out time of a file of the package.
+    # Replaces the check-out time of a file in the package.
     (re.compile(r"^(etag|last-modified): .*$", re.MULTILINE), r"\1: <TIME>"),
-    # The modification time of an index file that tantivy wrote.
+    # Replaces the modification time of an index file that tantivy wrote.
     (re.compile(r'(_last_updated\\?":\s*\\?")[^"\\]+'), r"\1<TIME>"),
     (re.compile(r"\b(pid|process) \d+"), r"\1 <PID>"),
     (re.compile(r"\b\d[\d.,]*( ?)(GiB|MiB|KiB|GB|MB|kB|ms|µs|inodes|bytes)\b"), r"<N>\1\2"),
 )
-#: The system page consists of measurements, so its numbers are not recorded.
+#: The system page consists of measurements. Its numbers are therefore not recorded.
 _UNSTEADY: Final = "/console/system"
 _NUMBERS: Final = re.compile(r'(?<=points=")[^"]*|(?<![\w#])\d[\d.,]*')
 
 
 @define(eq=False)
 class Recording:
-    """Entries by section, and the world in which they are recorded."""
+    """The entries by section, and the world in which they are recorded."""
 
     root: Path
     world: World
     sections: dict[str, dict[str, str]] = field(factory=dict)
 
     def keep(self, section: str, name: str, text: str) -> None:
-        """Record a text. Repeated names get a number."""
+        """Record a text. If a name is repeated, it gets a number."""
         entries = self.sections.setdefault(section, {})
         entries[f"{len(entries):04} {self.mask(name)}"] = self.mask(text)
 
     def mask(self, text: str) -> str:
-        """Return the text with masks for values that differ between runs."""
+        """Return the text with masks in place of values that differ between runs."""
         text = text.replace(str(self.root), "<TMP>").replace(sys.prefix, "<VENV>")
         text = _MEASURED.sub(r"\1 <N>", text)
         for pattern, instead in _MASKS:
@@ -77,7 +78,7 @@ class Recording:
         return text
 
     def command(self, *arguments: str, section: str = "commands", text: str = "") -> Done:
-        """Run a command without a server and record its output."""
+        """Run a command while no server runs, and record its output."""
         done = self.world.run(*arguments, text=text)
         self.keep(section, " ".join(arguments), done.text)
         return done
@@ -90,7 +91,7 @@ class Recording:
             (out / f"{name}.json").write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
     def serve(self, where: tuple[str, ...], drive: Callable[[Client], Awaitable[None]], *more: str) -> None:
-        """Run `lithos serve` on HTTP while `drive` uses the server, then stop the server."""
+        """Run `lithos serve` with HTTP while `drive` uses the server. Then stop the server."""
         failures: list[BaseException] = []
 
         def printed() -> str:
@@ -123,7 +124,7 @@ class Recording:
 
 @define(eq=False)
 class Client:
-    """Client of a running server that records the answers."""
+    """A client of a running server. It records the answers."""
 
     recording: Recording
     http: Any
@@ -131,7 +132,7 @@ class Client:
     headers: Mapping[str, str] = {}
 
     async def rpc(self, section: str, method: str, params: Mapping[str, Any], note: str = "") -> Any:
-        """Send a request to `/mcp`, record the bytes of the answer, and return its result."""
+        """Send a request to `/mcp` and record the bytes of the answer. Return the result in it."""
         self.recording.world.begin_step()
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
@@ -147,7 +148,7 @@ class Client:
         return result.get("structuredContent") or {"status": "error"}
 
     async def get(self, section: str, address: str, method: str = "GET", **options: Any) -> Any:
-        """Record status, headers and text of a URL."""
+        """Record the status, headers and text of a URL."""
         self.recording.world.begin_step()
         response = await self.http.request(method, address, headers=self.headers, **options)
         lines = sorted(f"{key}: {value}" for key, value in response.headers.items() if key not in _UNKEPT)
@@ -160,7 +161,7 @@ class Client:
         return response
 
     async def stream(self, section: str, address: str, until: str) -> None:
-        """Record an event stream up to the line before `until`, or what has arrived after a timeout."""
+        """Record an event stream up to the line before `until`. After a timeout, record what has arrived."""
         self.recording.world.begin_step()
         received = ""
         with trio.move_on_after(5):
@@ -178,7 +179,7 @@ class Client:
         self.recording.keep("commands-beside", " ".join(arguments), done.text)
 
     async def crawl(self) -> None:
-        """Record pages reachable by links from the console's overview, a few of each shape."""
+        """Record pages that links from the console overview lead to, a few of each shape."""
         waiting, seen, counts = _PAGES.split(), set[str](), dict[str, int]()
         while waiting:
             address = waiting.pop(0)

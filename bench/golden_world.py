@@ -1,12 +1,13 @@
-"""A deterministic environment for `bench.golden`, which fixes time, ids, threads and index merges.
+"""A deterministic environment for `bench.golden`. It fixes time, ids, threads and index merges.
 
-This module names no module of the product, so that it keeps working when they move. Call `World.enter` before
-the first import of `lithos`, because it replaces names of the standard library, Trio and tantivy.
+This module names no module of the product, so that it still works when they move. Call `World.enter` before
+the first import of `lithos`, because it replaces names in the standard library, Trio and tantivy.
 
-* Time: Trio's clock jumps to the next deadline when no task can run. The time of day is `EPOCH` plus the
-  elapsed whole seconds. A durable file gets this time as its modification time. `perf_counter` stays real.
-* Ids: `uuid4`, `os.urandom` and `secrets` draw from random numbers that restart with each step.
-* Threads: calls to worker threads run immediately, on the event loop. Tasks run in the order in which they
+* Time: if no task can run, Trio's clock jumps to the next deadline. The time of day is `EPOCH` plus the
+  elapsed whole seconds. A durable file gets this time as its modification time. `perf_counter` is not
+  replaced.
+* Ids: `uuid4`, `os.urandom` and `secrets` use random numbers that restart with each step.
+* Threads: calls to worker threads run immediately on the event loop. Tasks run in the order in which they
   were scheduled. If tantivy would merge segments in a thread, the commit waits for the merge.
 """
 
@@ -37,16 +38,16 @@ import trio
 from attrs import define, field, frozen
 
 EPOCH: Final = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-#: Seconds to poll sockets before time may jump while a caller waits for an answer.
+#: Seconds to poll the sockets before time may jump, while a caller waits for an answer.
 POLL: Final = 0.001
-#: Number of segments at which tantivy starts a merge.
+#: Number of segments at which tantivy begins a merge.
 MERGING: Final = 8
 Driver = Callable[[], Awaitable[None]]
 
 
 @frozen
 class Done:
-    """Result of a command."""
+    """The result of a command."""
 
     code: Any
     out: str
@@ -59,17 +60,17 @@ class Done:
 
 @define(eq=False)
 class World:
-    """Virtual seconds since `EPOCH`, and the current step, which determines the random numbers."""
+    """The virtual seconds since `EPOCH`, and the current step, which determines the random numbers."""
 
     now: float = 0.0
-    #: Virtual second that the clock does not jump beyond.
+    #: Virtual second up to which the clock may jump.
     limit: float = math.inf
     steps: int = 0
     #: True while a caller waits for an answer on a socket.
     is_asking: bool = False
     _streams: dict[str, random.Random] = field(factory=dict)
     _synced: int = 0
-    #: A task that runs concurrently with the next `trio.run` of the main thread.
+    #: Task that runs concurrently in the next `trio.run` of the main thread.
     _driver: Driver | None = None
 
     def wall(self) -> datetime:
@@ -82,20 +83,20 @@ class World:
         self._streams, self.is_asking = {}, True
 
     def draw(self, what: str) -> random.Random:
-        """Return this step's random numbers for one purpose."""
+        """Return the random numbers of this step for one purpose."""
         if what not in self._streams:
             self._streams[what] = random.Random(f"{self.steps} {what}")
         return self._streams[what]
 
     async def next_second(self) -> None:
-        """Run everything that is due until the next whole second."""
+        """Run everything that is due before the next whole second."""
         self.limit, self.is_asking = math.inf, False
         await trio.sleep_until(math.floor(self.now) + 1.0)
 
     # -- commands ---------------------------------------------------------------------------------
 
     def run(self, *arguments: str, driver: Driver | None = None, text: str = "") -> Done:
-        """Run a command of the product in this process. A `driver` runs concurrently on its event loop."""
+        """Run a command of the product in this process. `driver` runs concurrently on its event loop."""
         from lithos.app.main import main  # noqa: PLC0415 - after `enter`
 
         self.begin_step()
@@ -110,7 +111,7 @@ class World:
                 signal.signal(number, handler)
 
     async def run_beside(self, *arguments: str) -> Done:
-        """Run a command in its own thread while the server runs in the current one."""
+        """Run a command in a separate thread while the server runs in the current thread."""
         from lithos.app.main import main  # noqa: PLC0415 - after `enter`
 
         self.begin_step()
@@ -163,7 +164,10 @@ class World:
         return self.wall().replace(tzinfo=None) if zone is None else self.wall().astimezone(zone)
 
     def _fsync(self, descriptor: int) -> None:
-        """Set a known modification time instead of syncing. Each time is later than the previous one."""
+        """Set a known modification time instead of syncing.
+
+        Each such time is later than the previous time.
+        """
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             self._synced += 1
             moment = int(self._seconds()) * 1_000_000_000 + self._synced % 1_000_000
@@ -192,7 +196,7 @@ _trio_run, _gmtime = trio.run, time.gmtime
 
 @define(eq=False)
 class _Clock(trio.abc.Clock, trio.abc.Instrument):
-    """Virtual clock of a `trio.run`. Time passes only when no task can run and no socket has data."""
+    """The virtual clock of a `trio.run`. Time passes only if no task can run and no socket has data."""
 
     _world: World
     _has_polled: bool = False
@@ -218,7 +222,7 @@ class _Clock(trio.abc.Clock, trio.abc.Instrument):
 
 
 class _Unshuffled:
-    """Replacement for Trio's random numbers that keeps the tasks of a batch in order."""
+    """Replacement for Trio's random numbers. It keeps the order of the tasks in a batch."""
 
     def random(self) -> float:
         return 1.0
@@ -264,7 +268,7 @@ class _MergedWriter:
 
 
 def _set_on_type(kind: type, name: str, value: Any) -> None:
-    """Set an attribute of a C type, which has no setter. The type object keeps its identity."""
+    """Set an attribute of a C type, which has no setter. The identity of the type object does not change."""
     (namespace,) = gc.get_referents(kind.__dict__)
     namespace[name] = value
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
@@ -281,7 +285,7 @@ def _captured(work: Callable[[], Any], text: str = "") -> Done:
 
 @contextmanager
 def _standard_streams(text: str) -> Iterator[tuple[io.StringIO, io.StringIO]]:
-    """Replace the standard streams: stdin reads `text`, and the output streams are returned."""
+    """Replace the standard streams. stdin reads `text`, and the two output streams are yielded."""
     out, err, stdin = io.StringIO(), io.StringIO(), sys.stdin
     sys.stdin = io.StringIO(text)
     try:

@@ -11,20 +11,23 @@ from attrs import frozen
 from bench.judged import Chunk
 from lithos.text.words.analysis import FUNCTION_WORDS, fold, words
 
-#: Number of lines shown per file, and lines of context around each.
+#: Number of lines to show per file, and number of context lines before and after each.
 LINES, AROUND = 3, 2
 
 
 @frozen
 class Grep:
-    """Searches files like an agent with `grep`, and returns the best lines of each file with context."""
+    """A file search like that of an agent with `grep`.
+
+    It returns the best lines of each file with context.
+    """
 
     files: Sequence[tuple[str, Sequence[str], Sequence[frozenset[str]]]]
     frequency: Mapping[str, int]
 
     @classmethod
     def over(cls, chunks: Iterable[Chunk]) -> Grep:
-        """Return a search over the notes as files. A line is at most one paragraph of text."""
+        """Return a search over the notes as files. A line of a file is at most one paragraph."""
         files = []
         for chunk in chunks:
             lines = [f"# {chunk.title}", *chunk.text.splitlines()]
@@ -33,7 +36,10 @@ class Grep:
         return cls(files, frequency)
 
     def find(self, query: str, limit: int) -> str:
-        """Return at most `limit` characters: files with the most important words first, three lines each."""
+        """Return the files with the most important words.
+
+        Each has three lines, and the result at most `limit` characters.
+        """
         wanted = {word: math.log(1 + len(self.files) / self.frequency[word]) for word in _words(query)
                   if word in self.frequency}  # fmt: skip
         ranked: list[tuple[float, int, list[int]]] = []

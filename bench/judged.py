@@ -1,7 +1,7 @@
-"""Test collections with relevance judgements: document chunks, queries, and the relevant documents.
+"""Test collections with relevance judgements: chunks of documents, queries, and the relevant documents.
 
-A collection is a folder of `corpus.jsonl` (`_id`, `doc`, `text`), `queries.jsonl` (`_id`, `text`, perhaps
-`kind`) and `qrels.tsv` (query, document, grade). A document is relevant from grade 1 up.
+A collection is a folder with `corpus.jsonl` (`_id`, `doc`, `text`), `queries.jsonl` (`_id`, `text`, perhaps
+`kind`) and `qrels.tsv` (query, document, grade). A document with grade 1 or higher is relevant.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ from attrs import evolve, frozen
 
 _NAMESPACE = uuid.UUID("2f8b4a70-90f5-4f4c-9a60-5b6a2f1c7d11")
 _FOLDER_SIZE = 500
-#: The title of every untitled note. A meaningful title would be a hint.
+#: Title of all notes without a title. A meaningful title would be a hint.
 TITLE = "Note"
-#: Note layouts: passages (chunks) without a title, whole pages without a title, and whole pages titled with
-#: the query of kind `title` that asks for them. The last layout is closest to a real vault.
+#: Note layouts: passages (chunks) without a title, whole pages without a title, and whole pages with a title.
+#: The title is the query of kind `title` that asks for the page. The last layout is closest to a real vault.
 LAYOUTS = ("passages", "pages", "titled")
 
 
 @frozen
 class Chunk:
-    """A piece of a document or a whole one, which becomes one note. `path` is set if the location matters."""
+    """A document or a part of it, which becomes one note.
+
+    `path` is set if the location of the note matters.
+    """
 
     id: str
     doc: str
@@ -43,7 +46,7 @@ class Chunk:
 
 @frozen
 class JudgedQuery:
-    """A query and the grades of the documents that answer it."""
+    """A query, and the grades of the documents that answer it."""
 
     id: str
     text: str
@@ -53,14 +56,17 @@ class JudgedQuery:
 
 @frozen
 class Collection:
-    """The notes to search, and the queries."""
+    """The notes to search, and the queries about them."""
 
     name: str
     chunks: tuple[Chunk, ...]
     queries: tuple[JudgedQuery, ...]
 
     def sample(self, queries: int | None, seed: int = 7) -> Collection:
-        """Return the same notes with fewer queries. Queries for one document stay together."""
+        """Return the same notes with fewer queries.
+
+        All queries for one document are either kept or dropped together.
+        """
         if queries is None or queries >= len(self.queries):
             return self
         by_document: dict[str, list[str]] = defaultdict(list)
@@ -72,7 +78,7 @@ class Collection:
         return evolve(self, queries=tuple(query for query in self.queries if query.id in set(chosen)))
 
     def laid_out(self, layout: str) -> Collection:
-        """Return the same documents as other notes. Queries that became titles are removed."""
+        """Return the same documents in another layout. Queries that became titles are removed."""
         if layout == "passages":
             return self
         texts: dict[str, list[str]] = defaultdict(list)
@@ -89,14 +95,14 @@ class Collection:
         return {chunk.note_id: chunk.doc for chunk in self.chunks}
 
     def fingerprint(self) -> str:
-        """Return a hash of everything that is written to the notes."""
+        """Return a hash of all data that is written to the notes."""
         digest = hashlib.sha256()
         for chunk in self.chunks:
             digest.update(f"{chunk.id}\0{chunk.path}\0{chunk.title}\0{chunk.text}\0".encode())
         return digest.hexdigest()[:16]
 
     def write_notes(self, knowledge: Path) -> None:
-        """Write one note per chunk. Chunks without a path go into folders of a few hundred notes."""
+        """Write one note per chunk. Chunks without a path are written to folders of a few hundred notes."""
         for number, chunk in enumerate(self.chunks):
             path = knowledge / (chunk.path or f"part-{number // _FOLDER_SIZE:03}/{number:06}.md")
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +128,7 @@ def read_collection(folder: Path) -> Collection:
 
 
 def read_collections(folder: Path | None, names: Sequence[str]) -> list[Collection]:
-    """Read the named collections below `folder`, or all of them."""
+    """Read the named collections below `folder`, or all collections there."""
     if folder is None:
         raise SystemExit("No collections were given. Name their folder, or set LITHOS_EVAL.")
     found = sorted(path.parent.name for path in folder.glob("*/corpus.jsonl"))

@@ -1,10 +1,10 @@
 """Collections of notes unlike documentation: conversations, one-line facts, code, and Markdown folders.
 
-`read_kinds` makes judged collections from five sources: turns and sessions of generated dialogues; the
-dialogues' answering turns, one line each; sentences of judged collections, with every second content word as
-the question; functions of the standard library without their docstrings, whose first line is the question;
-and notes of a vault, with names of several words and every second content word of the longest paragraph as
-questions.
+`read_kinds` makes judged collections from five sources. 1. Turns and sessions of generated dialogues. 2. The
+answering turns of these dialogues, one line each. 3. Sentences of judged collections, with every second
+content word as the question. 4. Functions of the standard library without their docstrings. The first line of
+the docstring is the question. 5. Notes of a vault. The questions are names of several words, and every second
+content word of the longest paragraph.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
 
 
 def read_kinds(collections: Sequence[Collection], vault: Path | None = None) -> Iterator[Collection]:
-    """Return these collections. Facts are sentences of `collections`; `vault` is a Markdown folder."""
+    """Yield these collections. Facts are sentences from `collections`, and `vault` is a Markdown folder."""
     dialogues = generate_conversations()
     yield from (as_collection(dialogues, layout) for layout in LAYOUTS)
     yield told(dialogues)
@@ -51,7 +51,7 @@ def told(dialogues: Sequence[Conversation]) -> Collection:
 
 
 def facts_of(collection: Collection) -> Collection:
-    """Return a collection with a note for one sentence of each of many documents."""
+    """Return a collection with notes of one sentence, from many documents."""
     sentences: dict[str, str] = {}
     for chunk in collection.chunks:
         for sentence in _SENTENCE.split(" ".join(chunk.text.split())):
@@ -65,7 +65,7 @@ def facts_of(collection: Collection) -> Collection:
 
 
 def functions() -> Collection:
-    """Return a collection with a note for each of many functions of the standard library."""
+    """Return a collection of many functions of the standard library, one note each."""
     chunks, asked, seen = [], [], set[str]()
     for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")):
         source = path.read_text(encoding="utf-8", errors="replace")
@@ -84,7 +84,10 @@ def functions() -> Collection:
 
 
 def notes_of(folder: Path) -> Collection:
-    """Return a collection from a Markdown folder, with notes named after their files or first headings."""
+    """Return a collection from a Markdown folder.
+
+    Notes are named after their files or their first headings.
+    """
     chunks, asked = [], []
     for path in sorted(folder.rglob("*.md")):
         where = path.relative_to(folder).as_posix()
@@ -100,13 +103,13 @@ def notes_of(folder: Path) -> Collection:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the case-folded words of a text without function words, or all words if no others exist."""
+    """Return the case-folded content words of a text. If it has only function words, return all words."""
     everything = [word for _, word in words(fold(text))]
     return [word for word in everything if word not in FUNCTION_WORDS] or everything
 
 
 def half_of(text: str) -> str:
-    """Return every second content word, or "" if too few words are left for a question."""
+    """Return every second content word. If too few words remain for a question, return ""."""
     asked = content_words(text)[::2][:MOST_ASKED]
     return " ".join(asked) if len(asked) >= LEAST_ASKED else ""
 

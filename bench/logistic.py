@@ -1,4 +1,4 @@
-"""Logistic regression by Newton's method, and the threshold for a given share of false hits."""
+"""Logistic regression with Newton's method, and the threshold for a given share of false hits."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
-#: Maximum steps of Newton's method, and the largest coefficient change that counts as convergence.
+#: Maximum number of steps in Newton's method, and largest change of a coefficient that counts as convergence.
 _STEPS, _CLOSE = 100, 1e-10
 
 
 @frozen
 class Logistic:
-    """`1 / (1 + exp(-(intercept + sum of weight x feature)))`; weights by feature name."""
+    """`1 / (1 + exp(-(intercept + sum of weight x feature)))`, with the weights by feature name."""
 
     intercept: float
     weights: dict[str, float]
 
     def probabilities(self, rows: Matrix) -> Matrix:
-        """Return one probability per row. Columns are in the order of `weights`."""
+        """Return one probability per row. The columns must be in the order of `weights`."""
         return _sigmoid(self.intercept + rows @ np.array(list(self.weights.values())))
 
     def as_code(self, name: str, threshold: float) -> str:
@@ -38,11 +38,11 @@ def fit_logistic(
     ridge: float = 1.0,
     counts: Matrix | None = None,
 ) -> Logistic:
-    """Return the maximum-likelihood fit with a ridge penalty on the weights of standardised columns.
+    """Return the maximum-likelihood fit. A ridge penalty applies to the weights of standardised columns.
 
     `ridge` counts as that number of rows, and a row counts by its weight in `counts` (None: 1). The intercept
-    is not penalised, and a column with only one value gets the weight 0. Raises `ValueError` unless both
-    outcomes occur.
+    is not penalised. A column with only one value gets the weight 0. Raises `ValueError` unless both outcomes
+    occur.
     """
     if is_true.all() or not is_true.any():
         raise ValueError("both outcomes must occur to fit a probability")

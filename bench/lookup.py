@@ -1,4 +1,6 @@
-"""Benchmark of the match strength of rows (`match`): fits it to judged questions and measures its errors.
+"""Benchmark of the match strength of rows (`match`).
+
+It fits the strength to judged questions and measures errors.
 
 `python -m bench.lookup COLLECTIONS --vault VAULT --data DIR` removes half of the documents of the collections
 and of other kinds of notes (`bench/kinds.py`) several times, so that about half of the questions have no
@@ -37,21 +39,24 @@ from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking import match_strength
 from lithos.search.service.search import Search, SearchRequest
 
-#: Features of each mode.
+#: The features that each search mode has.
 MODES: Final[Mapping[str, Any]] = {
     "hybrid": match_strength.Features, "fulltext": match_strength.WordFeatures,
     "semantic": match_strength.MeaningFeatures,
 }  # fmt: skip
-#: Number of halves per collection, and the allowed share of false hits at the printed threshold.
+#: Number of halves per collection, and maximum share of false hits at the printed threshold.
 DRAWS, ALLOWED = 3, 0.05
-#: This seed differs from the sample seed. With the same shuffle, exactly the unasked documents would be
-#: removed.
+#: This seed must differ from the sample seed. With the same shuffle, exactly the documents without a question
+#: would be removed.
 SEED = 101
 
 
 @frozen
 class Row:
-    """A row with its collection, layout and features. Flags show whether the row or any note answers."""
+    """A row with its collection, layout and features.
+
+    Flags show whether the row, or any note, answers the question.
+    """
 
     part: tuple[str, str]
     query: str
@@ -104,7 +109,7 @@ def main() -> None:
 
 
 def _parts(options: argparse.Namespace) -> Iterator[tuple[str, str, Collection]]:
-    """Yield the collections in each layout, and the other kinds of notes."""
+    """Yield the collections in each layout, and the collections of other kinds of notes."""
     collections = read_collections(options.collections, [])
     for collection in collections:
         for layout, laid_out in distinct_layouts(collection, options.layouts):
@@ -135,7 +140,10 @@ async def _collect(
 
 
 async def _features(server: Server, mode: str, question: str) -> Mapping[int, Any]:
-    """Return the server's features by serial: of the first row, or of the first three rows of one mode."""
+    """Return the server's features by serial.
+
+    They are those of the first row, or of the first three rows in one mode.
+    """
     search = server.get(Search)
     if mode == "hybrid":
         ranking = await search.hybrid.rank(question, Filters(), match_strength.CANDIDATES, search.threshold)
@@ -150,7 +158,7 @@ async def _features(server: Server, mode: str, question: str) -> Mapping[int, An
 
 
 def report(rows: Sequence[Row], mode: str, tier: str, *, is_fit_told: bool) -> None:
-    """Print the figures of each part, and on request the coefficients fitted to all of them."""
+    """Print the figures of each part. On request, also print the coefficients fitted to all parts."""
     function = fit(rows, mode)
     chances = function.probabilities(_matrix(rows))
     is_answered = np.array([row.is_answered for row in rows])
@@ -178,7 +186,7 @@ def match_of(row: Row, mode: str, tier: str) -> match_strength.Strength:
 
 
 def match_figures(firsts: Sequence[Row], said: Sequence[match_strength.Strength]) -> dict[str, float]:
-    """Return the percentages that the module's docstring defines."""
+    """Return the percentages that the docstring of the module defines."""
     pairs = list(zip(firsts, said, strict=True))
     without = [strength for row, strength in pairs if not row.is_answered]
     return {

@@ -1,12 +1,12 @@
 """Benchmark of search and retrieval quality on judged collections: nDCG@10, MRR@10 and Recall@10.
 
 `python -m bench.quality COLLECTIONS --data DIR` prints a JSON line for each mode. COLLECTIONS is a folder of
-collections (see `bench/judged.py`), by default the folder in `LITHOS_EVAL`. `--conversations` also measures
-generated conversations with one note per turn and per session. A document counts by its best note. The server
-runs in this process, and DIR keeps the notes and indexes for the next run.
+collections (see `bench/judged.py`). The default is the folder in `LITHOS_EVAL`. `--conversations` also
+measures generated conversations with one note per turn and per session. A document counts by its best note.
+The server runs in this process, and DIR stores the notes and indexes for the next run.
 
-The 95 % intervals are of the differences to hybrid search, and for hybrid search of the difference to the
-better of full-text and semantic search. Queries are resampled in pairs.
+The 95 % intervals are for the differences to hybrid search. For hybrid search itself, they are for the
+difference to the better of full-text and semantic search. Queries are resampled in pairs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 
 
 def add_collection_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that all benchmarks on judged collections share."""
+    """Add the options that all benchmarks on judged collections have in common."""
     given = os.environ.get("LITHOS_EVAL")
     parser.add_argument(
         "collections",
@@ -79,7 +79,7 @@ def _parts(options: argparse.Namespace) -> Iterator[tuple[str, str, Collection]]
 
 
 def distinct_layouts(collection: Collection, layouts: Iterable[str]) -> Iterator[tuple[str, Collection]]:
-    """Yield the collection in each layout. Layouts with equal notes and queries appear once."""
+    """Yield the collection in each layout. Layouts that give equal notes and queries appear once."""
     seen: set[tuple[str, int]] = set()
     for layout in layouts:
         laid_out = collection.laid_out(layout)
@@ -114,7 +114,7 @@ async def _measure(
 
 
 def by_kind(queries: Sequence[JudgedQuery]) -> Iterator[tuple[str, list[JudgedQuery]]]:
-    """Yield all queries, then the queries of each kind if there are several kinds."""
+    """Yield all queries. If there are several kinds, then yield the queries of each kind."""
     yield "all", list(queries)
     kinds = sorted({query.kind for query in queries})
     for kind in kinds if len(kinds) > 1 else ():

@@ -1,4 +1,4 @@
-"""Document rankings by a running server, scores against judgements, and intervals of differences."""
+"""Document rankings by a running server, their scores against judgements, and intervals of differences."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from lithos.kernel.values.principals import COMMAND, Principal
 from lithos.search.service.search import Search, SearchRequest
 from lithos.text.words.analysis import fold, words
 
-#: Number of notes requested, enough for ten documents with several passages each.
+#: Number of notes to request. This is enough for ten documents with several passages each.
 NOTES = 50
 MODES = ("fulltext", "semantic", "hybrid", "retrieve")
 #: Number of ranked documents that count, and number of resamplings per interval.
 DEPTH, RESAMPLINGS = 10, 10_000
-#: Maximum concurrent queries. Simultaneous vector queries share one pass over the vectors.
+#: Maximum number of concurrent queries. Simultaneous vector queries share one pass over the vectors.
 _TOGETHER = 3
 Rank = Callable[[str], Awaitable[list[str]]]
 
@@ -37,7 +37,7 @@ class Score:
 
 
 def score_ranking(ranking: Sequence[str], grades: Mapping[str, int]) -> Score:
-    """Score the first ten documents of a ranking without repetitions."""
+    """Return the scores of the first ten documents in a ranking. Repeated documents count once."""
     top = ranking[:DEPTH]
     ideal = _discounted(sorted(grades.values(), reverse=True)[:DEPTH])
     places = [place for place, doc in enumerate(top, start=1) if doc in grades]
@@ -53,16 +53,17 @@ def _discounted(grades: Sequence[int]) -> float:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean times 100, as these figures are usually given."""
+    """Return the mean times 100, which is the usual form of these figures."""
     return round(100 * math.fsum(values) / len(values), 2) if values else math.nan
 
 
 def paired_difference(
     ours: Sequence[float], theirs: Sequence[float], seed: int = 7
 ) -> tuple[float, float, float]:
-    """Return the mean of `ours - theirs` times 100, with its 95 % interval (paired bootstrap).
+    """Return the mean of `ours - theirs` times 100, and its 95 % interval (paired bootstrap).
 
-    Both arguments hold values for the same queries in the same order. Queries are resampled 10,000 times.
+    Both arguments must contain values for the same queries in the same order. The queries are resampled
+    10,000 times.
     """
     differences: NDArray[np.float64] = 100 * (np.asarray(ours, float) - np.asarray(theirs, float))
     if not len(differences):
@@ -80,7 +81,7 @@ MEASURES = tuple(field.name for field in attrs.fields(Score))
 
 @frozen
 class Measured:
-    """Rankings (first ten documents) and scores of one search method, by query id."""
+    """The rankings (first ten documents) and the scores of one search method, by query id."""
 
     rankings: Mapping[str, tuple[str, ...]]
     scores: Mapping[str, Score]
@@ -90,7 +91,10 @@ class Measured:
         return {name: mean(self._values(name, queries)) for name in MEASURES}
 
     def over(self, other: Measured, queries: Sequence[JudgedQuery]) -> dict[str, tuple[float, float, float]]:
-        """Return the differences to another method with 95 % intervals. Queries are resampled in pairs."""
+        """Return the differences to another method, with 95 % intervals.
+
+        The queries are resampled in pairs.
+        """
         return {
             name: paired_difference(self._values(name, queries), other._values(name, queries))
             for name in MEASURES
@@ -101,7 +105,7 @@ class Measured:
 
 
 async def ask_all(rank: Rank, queries: Iterable[JudgedQuery]) -> dict[str, list[str]]:
-    """Return the note ids that each query finds, by query id."""
+    """Return the ids of the notes that each query finds, by query id."""
     found: dict[str, list[str]] = {}
     waiting = iter(list(queries))
 
@@ -116,7 +120,7 @@ async def ask_all(rank: Rank, queries: Iterable[JudgedQuery]) -> dict[str, list[
 
 
 async def measure(rank: Rank, documents: Mapping[str, str], queries: Sequence[JudgedQuery]) -> Measured:
-    """Run all queries. `documents` maps notes to documents, and a document counts by its best note."""
+    """Run all queries. `documents` maps notes to documents. A document counts by its best note."""
     found = await ask_all(rank, queries)
     rankings = {
         query.id: tuple(dict.fromkeys(documents[note] for note in found[query.id]))[:DEPTH]
@@ -127,7 +131,7 @@ async def measure(rank: Rank, documents: Mapping[str, str], queries: Sequence[Ju
 
 
 def ranker(server: Server, mode: str, notes: int = NOTES) -> Rank:
-    """Return a function that returns the note ids for a query, best first."""
+    """Return a function that returns the note ids for a query, best note first."""
 
     async def search(query: str) -> list[str]:
         text = as_plain_words(query) if mode == "fulltext" else query
@@ -146,9 +150,11 @@ def ranker(server: Server, mode: str, notes: int = NOTES) -> Rank:
 async def called(
     server: Server, tool: str, *, principal: Principal = COMMAND, **arguments: object
 ) -> Mapping[str, object]:
-    """Return a tool's answer. Raises `RuntimeError` if the tool refuses or a part of the server fails.
+    """Return the answer of a tool.
 
-    A `principal` other than Lithos itself gets the answer in the form that `server.answers` configures.
+    Raises `RuntimeError` if the tool refuses, or if a part of the server fails.
+
+    If `principal` is not Lithos itself, the answer has the form that `server.answers` configures.
     """
     answer = await server.tools.call(tool, arguments, principal)
     if answer is None or answer.get("status") == "error" or answer.get("degraded"):
@@ -157,5 +163,5 @@ async def called(
 
 
 def as_plain_words(query: str) -> str:
-    """Return the words of a text without any query syntax."""
+    """Return the words of a text without query syntax."""
     return " ".join(word for _, word in words(fold(query)))

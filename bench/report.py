@@ -1,4 +1,4 @@
-"""Output of all benchmarks: one JSON line with medians over the rounds."""
+"""Output of all benchmarks: one JSON line with the medians over the rounds."""
 
 from __future__ import annotations
 
@@ -31,13 +31,16 @@ def middle_of(rounds: Sequence[Latencies]) -> dict[str, float]:
 
 
 def median_ratio(ours: Sequence[Latencies], theirs: Sequence[Latencies], figure: str = "p50") -> float:
-    """Return the median of the ratios within rounds, which cancels out the machine's load."""
+    """Return the median of the ratios within rounds.
+
+    These ratios are independent of the load of the machine.
+    """
     pairs = zip(ours, theirs, strict=True)
     return middle([getattr(one, figure) / (getattr(other, figure) or 0.001) for one, other in pairs], 2)
 
 
 def print_report(bench: str, **figures: Any) -> None:
-    """Print one line to stdout. `load` is the machine's load average of the last minute."""
+    """Print one line to stdout. `load` is the load average of the machine in the last minute."""
     machine = {
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 2),
@@ -52,7 +55,7 @@ def end_by_signal() -> None:
 
 
 def describe_machine(load: float) -> str:
-    """Return place and time of a measurement. The load is that of the minute before."""
+    """Return the place and time of a measurement. The load is that of the previous minute."""
     revision = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=Path(__file__).parent,
@@ -75,7 +78,7 @@ def render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def describe_error(error: BaseException, limit: float) -> str:
-    """Return an error as one line for a report. Exception groups show their first error."""
+    """Return an error as one line for a report. For an exception group, return its first error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, trio.TooSlowError):

@@ -1,4 +1,4 @@
-"""Checked-out Git revisions, and the figures of the newest compared with the others."""
+"""Checked-out Git revisions, and a comparison of the newest revision's figures with the older figures."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from typing import Any, Final
 
 from attrs import frozen
 
-#: Parts of a report that are not figures.
+#: Keys of a report that are not figures.
 _ASIDE: Final = ("bench", "machine")
 
 
 @frozen
 class Change:
-    """One figure: medians over the rounds, and median and range of the ratios within rounds.
+    """One figure: its medians over the rounds, and the median and range of its ratios within rounds.
 
-    `agrees` is true if all rounds show an increase or all show a decrease. By chance this happens in one of
-    sixteen series of five rounds.
+    `agrees` is True if the figure rises in all rounds or falls in all rounds. By chance, this happens in one
+    of sixteen series of five rounds.
     """
 
     figure: str
@@ -46,7 +46,7 @@ class Change:
 
 @frozen
 class Place:
-    """A checked-out revision, with the folders of its `lithos` and of the benchmarks that measure it."""
+    """A checked-out revision, with the folders of its `lithos` and its benchmarks."""
 
     revision: str
     tree: Path
@@ -54,14 +54,17 @@ class Place:
 
     @property
     def packages(self) -> Path:
-        """Return the folder of packages that the revision requires and this installation lacks."""
+        """Return the folder with the packages that the revision requires and this installation lacks."""
         return self.tree.with_name(f"{self.tree.name}-packages")
 
     def run(self, module: str, *arguments: str, timeout: float | None = None) -> str:
-        """Run a module and return its output. If it fails, print its errors and raise `SystemExit`."""
+        """Run a module and return its output.
+
+        If the module fails, print its errors and raise `SystemExit`.
+        """
         environment = {**os.environ, "PYTHONPATH": f"{self.tree}{os.pathsep}{self.packages}"}
         command = [sys.executable, *(["-m", module] if module else []), *arguments]
-        # Its own process group, so that servers started by the benchmark end with it.
+        # A separate process group, so that servers started by the benchmark end together with it.
         with subprocess.Popen(
             command, cwd=self.harness, env=environment, stdout=subprocess.PIPE, text=True, process_group=0
         ) as process:
@@ -79,7 +82,7 @@ class Place:
 
 @contextmanager
 def worktrees(*revisions: str) -> Iterator[tuple[Place, ...]]:
-    """Check out the revisions, the newest last, and remove them at the end of the block."""
+    """Check out the revisions, with the newest last. Remove them at the end of the block."""
     with tempfile.TemporaryDirectory(prefix="lithos-compare-") as folder:
         trees = [Path(folder).resolve() / f"revision-{number}" for number, _ in enumerate(revisions)]
         try:
@@ -99,7 +102,7 @@ def worktrees(*revisions: str) -> Iterator[tuple[Place, ...]]:
 
 
 def _name(revision: str) -> str:
-    """Return the revision as given, followed by its commit unless both are equal."""
+    """Return the given name of the revision, followed by its commit if that differs."""
     command = ["git", "rev-parse", "--short", f"{revision}^{{commit}}"]
     told = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
     commit = told.stdout.strip()
@@ -128,7 +131,7 @@ def _add_packages(place: Place) -> None:
 
 
 def _normal(name: str) -> str:
-    """Return a package name in the form that an index compares (PEP 503)."""
+    """Return a package name in the form in which an index compares names (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -144,7 +147,10 @@ def _git(*arguments: str) -> None:
 
 
 def in_turn(places: Sequence[Place], number: int) -> Sequence[Place]:
-    """Return the places in the order of this round, so that other load affects all revisions equally."""
+    """Return the places in the order of this round.
+
+    The order changes so that other load affects all revisions equally.
+    """
     return places if number % 2 == 0 else places[::-1]
 
 
@@ -168,7 +174,10 @@ def _flatten(value: Any, path: str) -> Iterator[tuple[str, float]]:
 
 
 def compare_rounds(pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> list[Change]:
-    """Return figures that every run has and that vary between runs. Zeros have no ratio."""
+    """Return the figures that every run has and that differ between runs.
+
+    Zeros are left out, because they have no ratio.
+    """
     changes: list[Change] = []
     for figure in pairs[0][0]:
         rows = [(old[figure], new[figure]) for old, new in pairs if figure in old and figure in new]

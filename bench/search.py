@@ -1,7 +1,7 @@
-"""Benchmark of search relative to a no-op through `/mcp`, and of memory after many searches.
+"""Benchmark of searches relative to a no-op through `/mcp`, and of the memory after many searches.
 
 Run `python -m bench.search --notes 10000`. The no-op is `lithos_agent_info` for an unknown agent, which reads
-one dictionary and returns null. Rounds alternate the tools, so that a busy machine slows both equally.
+one dictionary and returns null. Rounds alternate the tools, so that a busy machine slows all of them equally.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def _measure(server: Serving, options: argparse.Namespace) -> None:
 
 
 def asking(texts: list[str], mode: str) -> Callable[[int], Request]:
-    """Return searches for the texts in turn."""
+    """Return a function that returns searches for the texts in turn."""
     return lambda number: ("lithos_search", {"query": texts[number % len(texts)], "mode": mode})
 
 

@@ -1,4 +1,4 @@
-"""A `lithos serve` process on a data directory, and its memory as the kernel reports it."""
+"""A `lithos serve` process on a data directory, and its memory as reported by the kernel."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from bench.corpus import generate
 MIB = 1024 * 1024
 PATIENCE = 900.0
 STOP_PATIENCE = 30.0
-#: Seconds until background work of a start has certainly begun, maximum seconds until it ends, and the
-#: processor share below which the work counts as finished.
+#: Seconds after which the background work of a start has certainly begun, maximum seconds until it ends, and
+#: processor share below which it counts as finished.
 SETTLING, SETTLED_WITHIN, SETTLED = 3.0, 60.0, 0.1
 
 
 @frozen
 class Serving:
-    """A running server. `listening` and `searchable` are seconds since the start of the process.
+    """A running server. `listening` and `searchable` are in seconds since the start of the process.
 
-    The server listens once full text covers every note, and is searchable once the vectors cover every note.
+    The server listens when full text covers every note. It is searchable when the vectors cover every note.
     """
 
     process: subprocess.Popen[str]
@@ -56,12 +56,15 @@ class Serving:
         return self._status("VmHWM")
 
     def processor_seconds(self) -> float:
-        """Return the processor seconds used so far. Unlike latency, they do not grow with other load."""
+        """Return the processor time used so far, in seconds.
+
+        Unlike latency, it does not grow with other load.
+        """
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def settle(self) -> None:
-        """Wait until start-up work ends: a second after it listens, a server scans all files again."""
+        """Wait until the start-up work ends. A second after it listens, a server scans all files again."""
         deadline = time.monotonic() + SETTLED_WITHIN
         time.sleep(SETTLING)
         used = self.processor_seconds()
@@ -80,29 +83,32 @@ class Serving:
 
 @contextmanager
 def data_directory(notes: int, seed: int = 7, given: Path | None = None) -> Iterator[Path]:
-    """Yield the given directory, or a temporary one with a corpus that no server has indexed."""
+    """Yield the given directory.
+
+    If there is none, yield a temporary directory with a corpus that is not indexed yet.
+    """
     if given is not None:
         yield given
         return
     with tempfile.TemporaryDirectory(prefix="lithos-bench-") as folder:
         data = Path(folder)
         generate(data / "knowledge", notes, seed=seed)
-        os.sync()  # keep the corpus out of the measurement
+        os.sync()  # keeps the writes of the corpus out of the measurement
         yield data
 
 
 def installed_environment() -> dict[str, str]:
-    """Return this process's environment, changed so that bytecode is cached, as in an installation.
+    """Return the environment of this process with bytecode caching on, as in an installation.
 
-    If Python may not write bytecode, each start compiles all of Lithos, which takes 0.4 s of processor time.
+    Without bytecode files, each start compiles all of Lithos, which takes 0.4 s of processor time.
     """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment.setdefault("PYTHONPYCACHEPREFIX", str(Path(tempfile.gettempdir()) / "lithos-bench-bytecode"))
     return environment
 
 
-#: Command of the first `lithos` on the module path, independent of the current folder. Installed scripts know
-#: the entry point of only one revision.
+#: Command for the first `lithos` on the module path, independent of the current folder. Installed scripts
+#: contain the entry point of only one revision.
 LITHOS: Final = (sys.executable, "-P", "-m", "lithos")
 
 
@@ -115,12 +121,14 @@ def launched(
     program: Sequence[str] = (),
     pass_fds: Sequence[int] = (),
 ) -> Iterator[tuple[subprocess.Popen[str], str, float]]:
-    """Start `lithos serve` on a free port. Yield its process, address and `perf_counter` at the start.
+    """Start `lithos serve` on a free port.
 
-    The block is entered once the server listens, and the server stops at the end of the block. Embeddings use
-    the static tier, unless the environment selects another one. A server that does not listen within
-    `patience` seconds is killed, and `SystemExit` is raised. `program` runs instead of `lithos`, with the
-    descriptors `pass_fds` open.
+    Yield its process, its address and the `perf_counter` at the start.
+
+    The block starts when the server listens, and the server stops at the end of the block. Embeddings use the
+    static tier, unless the environment selects another tier. A server that does not listen within `patience`
+    seconds is killed, and `SystemExit` is raised. `program` runs instead of `lithos`, with the descriptors in
+    `pass_fds` open.
     """
     command = program or LITHOS
     began = time.perf_counter()
@@ -130,7 +138,7 @@ def launched(
         stderr=subprocess.DEVNULL,
         text=True,
         pass_fds=pass_fds,
-        # Benchmarks need answers with complete lists.
+        # The benchmarks need answers with complete lists.
         env={
             "LITHOS_SEARCH__TIER": "static",
             "LITHOS_SERVER__MAX_ANSWER_CHARS": "0",
@@ -167,7 +175,7 @@ def launched(
 def serving(
     data: Path, environment: Mapping[str, str] | None = None, patience: float = PATIENCE
 ) -> Iterator[Serving]:
-    """Serve `data` on a free port. The block is entered once all notes are searchable.
+    """Serve `data` on a free port. The block starts when all notes are searchable.
 
     Raises `TimeoutError` if this takes more than `patience` seconds.
     """
@@ -181,7 +189,10 @@ def serving(
 
 
 def wait_searchable(url: str, began: float, patience: float = PATIENCE) -> float:
-    """Poll `/health` until all notes have vectors. The result includes the polling interval (20 ms)."""
+    """Poll `/health` until all notes have vectors.
+
+    The returned time includes the polling interval (20 ms).
+    """
     while time.perf_counter() - began < patience:
         with urllib.request.urlopen(f"{url}/health") as response:
             health: dict[str, Any] = json.load(response)

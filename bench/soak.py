@@ -1,13 +1,16 @@
-"""Benchmark of a mixed load from many clients: memory stays flat, calls stay fast, and no call fails.
+"""Benchmark of a mixed load from many clients.
+
+It checks that memory stays flat, calls stay fast, and no call fails.
 
 Run `python -m bench.soak --minutes 5`. Each client owns a few notes and tasks, which it writes, changes,
-finds and deletes, so that the corpus keeps its size. Memory is sampled after the warm-up, without file pages.
-`slope` is its least-squares slope in MiB per minute, `second_slope` that of the second half, and `p99_ratio`
-is the p99 of the second half divided by that of the first. The halves divide the time after the warm-up.
+finds and deletes, so that the size of the corpus does not change. Memory is sampled after the warm-up,
+without file pages. `slope` is its least-squares slope in MiB per minute, and `second_slope` is the slope of
+the second half. `p99_ratio` is the p99 of the second half divided by that of the first half. Both halves
+cover only the time after the warm-up.
 
 `--all-kinds` replaces six agents with other clients (`bench.soak_kinds`): the official SDK twice, stdio,
-subscribers by SSE and WebSocket, and a person's editor. `--strict` applies the targets for a machine without
-other load: no error, `p99_ratio` at most 1.1, `second_slope` at most 0.1.
+subscribers over SSE and WebSocket, and the editor of a person. `--strict` applies the targets for a machine
+without other load: no error, `p99_ratio` at most 1.1, `second_slope` at most 0.1.
 """
 
 from __future__ import annotations
@@ -35,30 +38,31 @@ from bench.server import Serving, data_directory, serving
 from bench.soak_kinds import KINDS, Samples
 
 CLIENTS = 32
-#: Share of the time that is not judged, and its maximum in seconds. Caches fill and first merges happen then.
+#: Share of the time that is not judged, and its maximum in seconds. In this time, caches fill and the first
+#: merges happen.
 WARM_UP, WARM_UP_MOST = 0.3, 300.0
 SAMPLE_EVERY = 0.5
-#: Maximum seconds between two calls of a client. Without pauses, requests would only queue.
+#: Maximum seconds between two calls of a client. Without pauses, requests would only wait in the queue.
 THINKING = 0.1
 #: Seconds before a client reconnects.
 AGAIN = 1.0
-#: Number of notes that a client keeps.
+#: Number of notes that a client stores.
 KEPT = 5
-#: Expected refusals, which occur when another client was faster.
+#: Expected refusals. They occur if another client was faster.
 EXPECTED = frozenset({"claim_failed", "claim_not_found", "task_not_found"})
-#: Maximum private memory of the process in MiB, with a thousand notes, after any time.
+#: Maximum private memory of the process in MiB with a thousand notes, however long it runs.
 LARGEST = 512.0
-#: Maximum slope in MiB per minute, and minutes below which it is not judged. The allocator keeps the memory
-#: of one large batch, and such a step looks like a slope.
+#: Maximum slope in MiB per minute, and duration in minutes below which the slope is not judged. The allocator
+#: retains the memory of one large batch, and such a step looks like a slope.
 STEEPEST, JUDGED_FROM = 15.0, 3.0
 LARGEST_RATIO = 3.0
-#: Targets for half an hour on an otherwise idle machine.
+#: Targets for half an hour on a machine without other load.
 AIMED_RATIO, AIMED_SLOPE = 1.1, 0.1
 
 
 @frozen
 class Soak:
-    """Figures of a soak: latencies in ms, memory in MiB, slopes in MiB per minute."""
+    """The figures of a soak: latencies in ms, memory in MiB, slopes in MiB per minute."""
 
     minutes: float
     clients: int
@@ -76,7 +80,10 @@ class Soak:
     tools: Mapping[str, int]
 
     def problems(self, *, strict: bool = False) -> list[str]:
-        """Return the figures that miss their limits, or with `strict` their targets."""
+        """Return the figures that exceed their limits.
+
+        With `strict`, return those that miss their targets.
+        """
         found = [f"{self.errors} of {self.calls} calls failed: {self.first_error}"] if self.errors else []
         ratio = AIMED_RATIO if strict else LARGEST_RATIO
         slope, steepest = (self.second_slope, AIMED_SLOPE) if strict else (self.slope, STEEPEST)
@@ -171,7 +178,10 @@ async def soak(
     *,
     all_kinds: bool = False,
 ) -> Soak:
-    """Load the server for `seconds` and return the figures after the warm-up. Calls `told` every minute."""
+    """Load the server for `seconds` and return the figures after the warm-up.
+
+    `told` is called every minute.
+    """
     samples = Samples(time.perf_counter())
     others = KINDS[: max(0, clients - 1)] if all_kinds else ()
     with trio.move_on_after(seconds):
@@ -186,7 +196,7 @@ async def soak(
 
 
 async def _keep_on(samples: Samples, work: Callable[[], Awaitable[None]]) -> None:
-    """Run a client and reconnect it when its connection ends, which counts as an error."""
+    """Run a client. If its connection ends, count an error and reconnect."""
     while True:
         try:
             await work()
@@ -219,7 +229,7 @@ async def _tell(samples: Samples, told: Callable[[str], None]) -> None:
 
 
 def judge_soak(samples: Samples, seconds: float, clients: int) -> Soak:
-    """Return the figures of the time after the warm-up."""
+    """Return the figures for the time after the warm-up."""
     warm = min(WARM_UP * seconds, WARM_UP_MOST)
     half = (warm + seconds) / 2
     memory = np.array([sample for sample in samples.memory if sample[0] >= warm])
@@ -245,7 +255,7 @@ def judge_soak(samples: Samples, seconds: float, clients: int) -> Soak:
 
 
 def _slope(memory: NDArray[np.float64]) -> float:
-    """Return the least-squares slope of (seconds, MiB) pairs in MiB per minute."""
+    """Return the least-squares slope, in MiB per minute, of pairs (seconds, MiB)."""
     return round(float(np.polyfit(memory[:, 0], memory[:, 1], 1)[0]) * 60, 3)
 
 
@@ -254,7 +264,7 @@ def _percentile(seconds: Sequence[float], share: float) -> float:
 
 
 def run_soak(seconds: float, clients: int = CLIENTS, notes: int = 1_000, *, all_kinds: bool = False) -> Soak:
-    """Load a new server with `notes` notes. Progress is printed to standard error every minute."""
+    """Run a soak on a new server with `notes` notes. Progress is printed to standard error every minute."""
     told = partial(print, file=sys.stderr, flush=True)
     with data_directory(notes) as data, serving(data) as server:
         return trio.run(partial(soak, server, data, seconds, clients, told, all_kinds=all_kinds))

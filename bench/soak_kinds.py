@@ -1,6 +1,6 @@
-"""Other kinds of clients for a soak: the official SDK, stdio, subscribers and a person's editor.
+"""Further kinds of clients for a soak: the official SDK, stdio, subscribers and the editor of a person.
 
-Each client runs until it is cancelled, and records every call in the samples that `bench.soak` judges.
+Each client runs until it is cancelled. It records every call in the samples that `bench.soak` judges.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from bench.events import Delays, listen_sse, listen_websocket
 from bench.server import Serving
 from bench.stdio import started
 
-#: Maximum seconds between two calls, and seconds between two saves of an editor.
+#: Maximum seconds between two calls, and seconds between two saves of the editor.
 THINKING, SAVING = 0.1, 3.0
-#: Number of files that a person edits in turn.
+#: Number of files that the person edits in turn.
 FILES: Final = 5
 SHOWN: Final = 300
 
@@ -50,7 +50,7 @@ Kind = Callable[[Serving, Path, Samples, int], Awaitable[None]]
 
 
 def _looks(number: int) -> Iterator[Request]:
-    """Yield the calls of a client that changes nothing: searches, lists and briefings."""
+    """Yield the calls of a client that only reads: searches, lists and briefings."""
     texts = queries(1_000 + number, 500)
     for turn in count():
         text = texts[turn % len(texts)]
@@ -76,7 +76,7 @@ async def be_sdk_client(server: Serving, data: Path, samples: Samples, number: i
 
 
 async def be_stdio(server: Serving, data: Path, samples: Samples, number: int) -> None:
-    """Run a stdio server on the same directory, which forwards calls to the measured server."""
+    """Run a stdio server on the same directory. It forwards calls to the measured server."""
     starting = started(data, patience=24 * 3_600)
     server_on_stdio = await trio.to_thread.run_sync(starting.__enter__)
     try:
@@ -97,7 +97,7 @@ async def be_stdio(server: Serving, data: Path, samples: Samples, number: int) -
 
 
 async def be_subscriber(server: Serving, data: Path, samples: Samples, number: int) -> None:
-    """Follow all events by SSE or WebSocket. A disconnection counts as an error."""
+    """Receive all events over SSE or WebSocket. A disconnection counts as an error."""
     delays = Delays()
     try:
         await (listen_sse, listen_websocket)[number % 2](server, delays)
@@ -108,7 +108,7 @@ async def be_subscriber(server: Serving, data: Path, samples: Samples, number: i
 
 
 async def be_person(server: Serving, data: Path, samples: Samples, number: int) -> None:
-    """Save files without the server, like an editor."""
+    """Save files directly, like an editor, without using the server."""
     texts = queries(2_000 + number, 500)
     for saved in count():
         path = data / "knowledge" / f"person-{number}-{saved % FILES}.md"
@@ -124,7 +124,7 @@ def _save(path: Path, text: str) -> None:
     temporary.rename(path)
 
 
-#: The last clients of a soak of all kinds. The clients before them are agents.
+#: In a soak with clients of all kinds, these are the last clients. All earlier clients are agents.
 KINDS: Final[tuple[Kind, ...]] = (
     be_sdk_client, be_sdk_client, be_stdio, be_subscriber, be_subscriber, be_person,
 )  # fmt: skip

@@ -1,10 +1,11 @@
-"""Benchmark of server starts: the first start on new notes, and response times after later starts.
+"""Benchmark of server starts: the first start on new notes, and the response times after later starts.
 
 Run `python -m bench.start --notes 10000`. `first` and `second` are the seconds until the server listens (full
-text covers every note) and until all notes are searchable, with the server's memory. `again`, on the same
-directory, holds the seconds until a server has answered a search (`first_answer`), `lithos --version` has
-ended (`version`), and a second server on stdio, next to a running server, has answered (`stdio`). `stdio_mib`
-is the second server's own memory. Each round has a fresh directory, whose files are in the page cache.
+text covers every note) and until all notes are searchable, with the memory of the server. `again` is measured
+on the same directory. It contains the seconds until a server has answered a search (`first_answer`), until
+`lithos --version` has ended (`version`), and until a second server on stdio, next to a running server, has
+answered (`stdio`). `stdio_mib` is the private memory of the second server. Each round uses a new directory
+with files in the page cache.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _answers(data: Path) -> dict[str, float]:
 
 
 def first_answer(data: Path, patience: float = PATIENCE) -> float:
-    """Return the seconds from a server's start to its answer to a full-text search of all notes."""
+    """Return the seconds from the start of a server to its answer to a full-text search of all notes."""
     with launched(data, patience=patience) as (_, url, began):
         search = {"name": "lithos_search", "arguments": {"query": QUERY, "mode": "fulltext"}}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": search}
@@ -75,8 +76,8 @@ def first_answer(data: Path, patience: float = PATIENCE) -> float:
                 answer: dict[str, Any] = json.load(response)
             seconds = time.perf_counter() - began
             content = answer["result"]["structuredContent"]
-            # After a long start the server answers before all notes are indexed. The answer then reports the
-            # indexing.
+            # If a start takes long, the server answers before all notes are indexed. The answer then reports
+            # the indexing.
             if "indexing" not in content or seconds > patience:
                 break
             time.sleep(0.02)
@@ -86,7 +87,7 @@ def first_answer(data: Path, patience: float = PATIENCE) -> float:
 
 
 def version_seconds() -> float:
-    """Return the seconds that `lithos --version` takes."""
+    """Return how many seconds `lithos --version` takes."""
     began = time.perf_counter()
     subprocess.run([*LITHOS, "--version"], stdout=subprocess.DEVNULL, check=True, env=installed_environment())
     return time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""A stdio server that is started like by a client and queried line by line."""
+"""A stdio server. It is started as a client would start it, and queried line by line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 
 
 class Stdio:
-    """One stdio server. `greeted` is the seconds from its start to the answer of `initialize`."""
+    """One stdio server. `greeted` is the number of seconds from its start to the answer to `initialize`."""
 
     def __init__(self, process: subprocess.Popen[bytes], began: float) -> None:
         self.process = process
@@ -36,12 +36,12 @@ class Stdio:
                 return message
 
     def settle(self) -> None:
-        """Wait until all data is loaded, by a semantic search that waits for the model."""
+        """Wait until all data is loaded. To do so, run a semantic search, which waits for the model."""
         search = {"query": "anything", "mode": "semantic"}
         self.request("tools/call", 2, name="lithos_search", arguments=search)
 
     def own_mib(self) -> float:
-        """Return the memory in MiB that no other process shares."""
+        """Return the memory in MiB that the process does not share with other processes."""
         rollup = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
         private = re.findall(r"^Private_\w+: +(\d+)", rollup, re.MULTILINE)
         return sum(map(int, private)) / 1024
@@ -56,7 +56,7 @@ class Stdio:
 
 @contextmanager
 def started(data: Path, patience: float = PATIENCE) -> Iterator[Stdio]:
-    """Start a stdio server on `data`. It ends with its input, or is killed after `patience` seconds."""
+    """Start a stdio server on `data`. It ends with its input. After `patience` seconds, it is killed."""
     began = time.perf_counter()
     with subprocess.Popen(
         [*LITHOS, "-d", str(data), "serve", "-t", "stdio"],

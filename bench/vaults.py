@@ -1,4 +1,4 @@
-"""Vaults made from collections: notes and indexes, kept between runs and served in this process."""
+"""Vaults made from collections. Their notes and indexes are kept between runs and served in this process."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from lithos.search.settings import SearchConfig
 from lithos.server.service_state import ServerState
 from lithos.server.settings import ServerConfig
 
-#: The enrichment worker would write entities into the notes minutes after the start, during a measurement.
-#: This interval postpones it beyond any measurement.
+#: Minutes after the start, the enrichment worker would write entities into the notes, during a measurement.
+#: This interval postpones the worker beyond any measurement.
 _QUIET = LcmaConfig(enrich_drain_interval_minutes=100_000.0, sweep_startup_delay_minutes=100_000.0)
 
 
@@ -31,7 +31,7 @@ PATIENCE, CHECK = 3_600.0, 0.5
 
 
 async def wait_for_tier(server: Server, tier: str) -> None:
-    """Wait until `/health` reports the tier as used. Raises `TimeoutError` after `PATIENCE`."""
+    """Wait until `/health` reports that the tier is used. Raises `TimeoutError` after `PATIENCE` seconds."""
     await server.searchable()
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
@@ -45,9 +45,9 @@ async def wait_for_tier(server: Server, tier: str) -> None:
 
 @frozen
 class Vaults:
-    """Builds and serves vaults.
+    """A builder and server of vaults.
 
-    `folder` stores the vaults, `tier` names the embedding model, and `server` holds the settings.
+    `folder` stores the vaults, `tier` names the embedding model, and `server` contains the server settings.
     """
 
     folder: Path
@@ -55,9 +55,9 @@ class Vaults:
     server: ServerConfig = ServerConfig()
 
     async def build(self, collection: Collection) -> Path:
-        """Return a collection's data directory, from an earlier run if available.
+        """Return the data directory of a collection. If an earlier run has built it, it is reused.
 
-        The directory is built under another name, so that an incomplete one is never used.
+        The directory is built under another name, so that an incomplete directory is never used.
         """
         built = self.folder / f"{collection.name}-{collection.fingerprint()}-{self.tier}"
         if built.exists():
@@ -71,7 +71,7 @@ class Vaults:
 
     @asynccontextmanager
     async def serving(self, collection: Collection, *, learns_by_use: bool = True) -> AsyncIterator[Server]:
-        """Serve a copy of the collection's vault with all notes searchable. Learned data is discarded."""
+        """Serve a copy of the collection's vault. All notes are searchable, and learned data is discarded."""
         built = await self.build(collection)
         with tempfile.TemporaryDirectory(prefix="lithos-quality-") as work:
             data = Path(work) / "data"
@@ -91,7 +91,7 @@ class Vaults:
 
 @contextmanager
 def vault_folder(kept: Path | None) -> Iterator[Path]:
-    """Yield the folder that stores vaults, or a temporary one."""
+    """Yield the folder that stores vaults. By default, yield a temporary folder."""
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
         yield kept

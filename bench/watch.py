@@ -1,9 +1,9 @@
-"""Benchmark of edits by other programs: the time until a search finds them.
+"""Benchmark of edits by other programs. It measures the time until a search finds an edit.
 
-Run `python -m bench.watch --notes 1000`. `edit` changes one file at a time and measures from the write to the
-first search that finds the file's new word. `burst` is the time until all of many new files are found, and
-`behind` the time since the last of them was written. `write_p95` is for writes by a tool during the burst.
-`idle_cpu` is the share of a core that an idle, watching server needs.
+Run `python -m bench.watch --notes 1000`. `edit` changes one file at a time. It is the time from the write to
+the first search that finds the new word in the file. `burst` is the time until all of many new files are
+found, and `behind` is the time since the last file was written. `write_p95` is for writes by a tool during
+the burst. `idle_cpu` is the share of a core that an idle, watching server needs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ async def _measure(server: Serving, folder: Path, options: argparse.Namespace) -
 
 
 async def _edit(client: RawClient, folder: Path, number: int) -> float:
-    """Return the seconds from a change of one of a few files until a search finds it."""
+    """Return the seconds from a change of one of a few files until a search finds the change."""
     word = f"quagga{number}x"
     file = folder / f"edited-{number % 5}.md"
     began = time.perf_counter()
@@ -73,7 +73,10 @@ async def _edit(client: RawClient, folder: Path, number: int) -> float:
 async def _burst(
     server: Serving, client: RawClient, folder: Path, number: int
 ) -> tuple[float, float, list[float]]:
-    """Return seconds until all new files are found, from the first and last file, and write times."""
+    """Return the seconds until all new files are found.
+
+    They are counted from the first and from the last file. Also return the write times.
+    """
     texts = [
         f"# Arrived {n}\n\nokapis number {n}, see [[Arrived {n // 2}]].\n\n" + "word " * 80
         for n in range(number)

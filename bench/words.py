@@ -1,4 +1,4 @@
-"""Words of the corpus: topics, common words, and the parts of rare words."""
+"""The words of the corpus: topics, common words, and the parts of rare words."""
 
 from typing import Final
 

@@ -1,10 +1,10 @@
-"""Benchmark of acknowledged durable writes through `/mcp`: writes per second, and latency of each.
+"""Benchmark of acknowledged durable writes through `/mcp`: writes per second, and the latency of each write.
 
-Run `python -m bench.write --notes 10000`. `--beside-searches` instead measures how two writers and fourteen
-searchers slow each other (`--notes 1000` is the row of the targets), and the searchers alone. An acknowledged
-write is synced to its file, contained in an index and journalled as an event. Full text follows in batches or
-when a search needs it. `disk` writes the same files with the same syncs in one thread, which shows the limit
-of the machine.
+Run `python -m bench.write --notes 10000`. With `--beside-searches`, it instead measures how two writers and
+fourteen searchers slow each other (`--notes 1000` is the row of the targets), and how fast the searchers are
+alone. An acknowledged write is synced to its file, contained in an index, and journalled as an event. Full
+text follows in batches, or when a search needs it. `disk` writes the same files with the same syncs in one
+thread, which shows the limit of the machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bench.server import Serving, data_directory, serving
 TEXT_REPEATS = 40
 #: Number of notes that are updated repeatedly.
 UPDATED = 40
-#: Number of searching clients in the mixed load.
+#: Number of searching clients under mixed load.
 SEARCHERS = 14
 WRITERS = 2
 
@@ -55,7 +55,7 @@ def main() -> None:
 
 async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> None:
     texts, disk = queries(5, 2_000), list[float]()
-    run = f"{time.time_ns():x}"  # unique titles, because an earlier run may have used the directory
+    run = f"{time.time_ns():x}"  # titles must be unique, because an earlier run may have used the directory
     few, many, clients = max(1, options.calls // 8), options.calls, options.clients
     await drive(server, 4, 40, writing(texts, f"{run} warm"))
     known = await written_ids(server, UPDATED)
@@ -84,7 +84,7 @@ async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> 
 
 
 async def _measure_both(server: Serving, data: Path, options: argparse.Namespace) -> None:
-    """Measure rounds of `seconds` each, alternating searchers alone and searchers with writers."""
+    """Run rounds of `seconds` seconds. They alternate between searchers alone, and searchers with writers."""
     texts = queries(5, 2_000)
     run = f"{time.time_ns():x}"
     await drive(server, 4, 40, writing(texts, f"{run} warm"))
@@ -101,7 +101,10 @@ async def _measure_both(server: Serving, data: Path, options: argparse.Namespace
 async def _mix(
     server: Serving, seconds: float, series: str, texts: list[str], writers: int
 ) -> dict[str, Latencies]:
-    """Run searchers and writers, each sending its next call after an answer. Processor time covers both."""
+    """Run searchers and writers.
+
+    Each of them sends its next call after an answer. The processor time covers both.
+    """
     writes = writing(texts, series)
     waited: dict[str, list[float]] = {"search": [], "write": []}
     numbers = count()
@@ -130,7 +133,7 @@ async def _mix(
 
 
 async def written_ids(server: Serving, most: int) -> list[str]:
-    """Return the ids of this benchmark's notes, which updates may overwrite."""
+    """Return the ids of notes that this benchmark wrote and may overwrite."""
     async with RawClient(server.host, server.port) as client:
         answer = json.loads(await client.exchange("lithos_list", {"tags": ["bench"], "limit": most}))
     ids = [item["id"] for item in answer["result"]["structuredContent"]["items"]]
@@ -139,7 +142,10 @@ async def written_ids(server: Serving, most: int) -> list[str]:
 
 
 def updating(texts: list[str], ids: Sequence[str], series: str) -> Callable[[int], Request]:
-    """Return a maker of updates that give existing notes another body and a title made from the id."""
+    """Return a function that makes updates.
+
+    An update gives an existing note another body, and a title made from its id.
+    """
     write = writing(texts, series)
 
     def request(number: int) -> Request:
@@ -164,7 +170,7 @@ def writing(texts: list[str], series: str) -> Callable[[int], Request]:
 
 
 def _synced_files(data: Path, files: int) -> float:
-    """Return files per second for a temporary file, sync, rename and sync of the folder."""
+    """Return the number of files per second for: temporary file, sync, rename, and sync of the folder."""
     folder = data / "disk"
     folder.mkdir(exist_ok=True)
     began = time.perf_counter()

@@ -1,5 +1,4 @@
-"""Tokens, OAuth and login, which decide the rights of each caller.
+"""Access control: tokens, OAuth and login, which determine the rights of each caller.
 
-Only `vaults` and `app` import this package.
-It must not store a secret where a hash is enough.
+Only `vaults` and `app` import this package. It must not store a secret if a hash is enough.
 """

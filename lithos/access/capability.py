@@ -18,7 +18,7 @@ from lithos.server.tools.token_ports import Keyring
 
 
 def make_keyring(config: Config, clock: Clock) -> TokenRing:
-    """Make the ring of accepted tokens. The front lets the ring follow the token file."""
+    """Return the ring of accepted tokens. The front later makes the ring follow the token file."""
     return TokenRing(
         config.of(StorageConfig).data_dir / ".lithos",
         clock,
@@ -28,29 +28,30 @@ def make_keyring(config: Config, clock: Clock) -> TokenRing:
 
 
 def share_keyring(ring: TokenRing) -> Keyring:
-    """Give the token ring to the front."""
+    """Return the token ring as the keyring of the front."""
     return ring
 
 
 def make_scope_of_token(keyring: TokenRing) -> ScopeOfToken:
-    """Make the lookup for the paths that a named token may change."""
+    """Return the function that looks up which paths a named token may change."""
     return keyring.scope_of
 
 
 def make_own_token(keyring: TokenRing) -> OwnToken:
-    """Make the token that local commands use."""
+    """Return the token that local commands use."""
     return keyring
 
 
 def share_announcement(ring: TokenRing) -> StartupNotice:
-    """Return the start notice about named tokens."""
+    """Return the startup notice about named tokens."""
     return ring
 
 
 def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> AuthorizationServer | None:
-    """Make the authorization server for remote clients.
+    """Return the authorization server for remote clients.
 
-    Return None without `server.public_url`, or with a foreign issuer, whose tokens the ring then accepts.
+    Return None if `server.public_url` is not set. Also return None for a foreign issuer, because the ring
+    then accepts the tokens of that issuer.
     """
     address, oauth = config.of(ServerConfig).public_url, config.of(ServerConfig).oauth
     if address is None:
@@ -66,7 +67,7 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
 
 
 def look_at_tokens(keyring: TokenRing) -> Component | None:
-    """Report the state of tokens only on errors, because `/health` is open to all callers."""
+    """Report the state of tokens only if there is an error, because `/health` is open to all callers."""
     trouble = keyring.trouble
     return None if trouble is None else Component("degraded", trouble)
 

@@ -23,7 +23,7 @@ from lithos.server.settings import ServerConfig
 
 
 def are_asked_for(private: Path) -> bool:
-    """Return whether a server here refuses callers without a token, or the tokens cannot be read."""
+    """Return whether a server here requires a token, or the tokens are unreadable."""
     try:
         return read_tokens(private) is not None
     except TokensUnreadable:
@@ -32,7 +32,7 @@ def are_asked_for(private: Path) -> bool:
 
 @check("open", CONFIGURATION, place=1, when=lambda each: each.is_outside)
 def check_open(patient: Installation) -> Iterator[CheckFinding]:
-    """Report whether all callers who reach the server may use it."""
+    """Report whether every caller who reaches the server may use it."""
     server = patient.config.of(ServerConfig)
     opening = open_bind_warning(AccessPolicy(server.host, server.auth_token))
     if opening is not None and not are_asked_for(patient.private):
@@ -41,7 +41,7 @@ def check_open(patient: Installation) -> Iterator[CheckFinding]:
 
 @check("tokens", DOCTOR, place=50, when=has_data)
 def check_tokens(patient: Installation) -> Iterator[CheckFinding]:
-    """Check that only their owner can read the tokens, and report expired tokens."""
+    """Check that only the owner of the tokens can read them, and report expired tokens."""
     private, now = patient.private, patient.clock()
     try:
         tokens = read_tokens(private)

@@ -6,7 +6,7 @@ from typing import Final
 
 from lithos.server.command.declaring import CliCommand, flag, number, take
 
-#: `kernel.values.principals.TOKEN_RIGHTS`.
+#: The same rights as `kernel.values.principals.TOKEN_RIGHTS`.
 RIGHTS = ("metrics", "read", "write", "admin")
 #: Maximum lifetime of a token in days.
 LONGEST_LIFE = 36_500

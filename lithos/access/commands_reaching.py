@@ -1,6 +1,8 @@
-"""Checks that remote clients can reach the server, with requests to `server.public_url` like theirs.
+"""Checks whether remote clients can reach the server.
 
-The checks build on each other, so the first failure ends the report. No token is sent.
+They send the same requests to `server.public_url` as a client.
+
+Each check depends on the previous check, so the report ends with the first failure. No token is sent.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from lithos.server.http.access import ISSUER, RESOURCE
 if TYPE_CHECKING:
     import httpx2
 
-#: Timeout of one response, and maximum clock difference, in seconds. Codes are valid for a minute.
+#: Timeout of one response, and maximum clock difference, in seconds. The clock matters because codes are
+#: valid for only a minute.
 PATIENCE: Final = 10.0
 MOST_APART: Final = 30.0
 _GUIDE: Final = "docs/remote-clients.md lists the paths that a tunnel or proxy must forward."
@@ -28,7 +31,10 @@ _GUIDE: Final = "docs/remote-clients.md lists the paths that a tunnel or proxy m
 async def check_public_url(
     address: str, clock: Callable[[], datetime], *, is_live: bool
 ) -> list[CheckFinding]:
-    """Request the steps of a client at the public address, from the certificate to the challenge."""
+    """Send the requests of a client to the public address.
+
+    They check everything from certificate to challenge.
+    """
     if not is_live:
         return [
             warn(
@@ -96,7 +102,7 @@ def _troubles(
     challenge: httpx2.Response,
     console: httpx2.Response,
 ) -> Iterator[CheckFinding]:
-    """Yield the errors, causes before consequences."""
+    """Yield the errors. Causes come before their consequences."""
     if metadata.status_code == 403 and _member(metadata, "error") == "forbidden_host":
         yield fail(
             "The tunnel or proxy uses another host name for its requests, and the server refuses that name.",
@@ -139,7 +145,7 @@ def _member(response: httpx2.Response, name: str) -> Any:
 
 
 def _seconds_apart(told: str | None, now: datetime) -> float:
-    """Return the clock difference in seconds, or 0 if the difference is small or unknown."""
+    """Return the clock difference in seconds. A small or unknown difference is returned as 0."""
     try:
         apart = abs((parsedate_to_datetime(told or "") - now).total_seconds())
     except (ValueError, TypeError):

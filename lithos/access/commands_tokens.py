@@ -91,7 +91,7 @@ def _first(session: CommandSession, chosen: tuple[str, ...]) -> Path:
 
 
 def _chosen(session: CommandSession) -> tuple[str, ...]:
-    """Return the vaults for a token: the named vaults, or the default vault."""
+    """Return the vaults of a token: the vaults that the user named, or the default vault."""
     return session.named.chosen or (str(session.named.default),)
 
 
@@ -123,7 +123,7 @@ def _describe_reach(token: Token, chosen: tuple[str, ...]) -> str:
 
 
 def _refuse_known(session: CommandSession, name: str, chosen: tuple[str, ...]) -> None:
-    """Refuse a name that already has a secret in any vault. Raises `TokenRefused`."""
+    """Raise `TokenRefused` if a token in any vault already has this name and a secret."""
     known = [each for each in find_tokens(_all_privates(session)).tokens if each.token.name == name]
     vaults = list(dict.fromkeys(vault for each in known for vault in each.vaults))
     if not vaults:
@@ -183,7 +183,7 @@ def _add(session: CommandSession, scope: Scope | None, expires_at: datetime | No
 
 
 def _scope_of(typed: Mapping[str, Any]) -> Scope | None:
-    """Parse the patterns of the command line. Raises `CommandFailed` for an invalid pattern."""
+    """Parse the patterns on the command line. Raises `CommandFailed` if a pattern is invalid."""
     try:
         lists = {name: check_typed(typed[name]) for name in ("write", "propose") if name in typed}
     except ValueError as problem:
@@ -300,7 +300,7 @@ def run_login(session: CommandSession) -> int:
                 "serve --public-url, or set server.public_url."
             )
         secret = LoginLinks(session.private).make(datetime.now(UTC))
-    # The link is valid for the vault whose data directory stores it.
+    # The link is valid only for the vault with the data directory that stores it.
     link = f"{address}{session.prefix}/console/link?key={secret}"
     tell(session, {"link": link}, link)
     _hint(

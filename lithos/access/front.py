@@ -1,4 +1,4 @@
-"""The tokens of a front, and the OAuth endpoints for remote clients."""
+"""Access for a front: its tokens, and the OAuth endpoints for remote clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lithos.server.settings import ServerConfig
 
 
 async def add_to(front: Front) -> None:
-    """Let the tokens follow their file, and add the endpoints that `server.public_url` needs."""
+    """Make the tokens follow their file, and add the endpoints that `server.public_url` needs."""
     ring, address = front.parts.get(TokenRing), front.settings.public_url
     if front.settings.auth_token is not None:
         ring.accept(front.settings.auth_token)
@@ -21,6 +21,6 @@ async def add_to(front: Front) -> None:
         return
     front.oauth |= resource_apps(address, front.parts.get(ServerConfig).oauth.issuer or address)
     authorization = front.parts.find(AuthorizationServer)
-    if authorization is not None:  # otherwise another server is the issuer
+    if authorization is not None:  # without it, another server is the issuer
         front.parts.get(Metrics).begin("http_rejected", "oauth")
         front.oauth |= OAuthEndpoints(authorization, front.wrong_tokens, front.rejected).apps

@@ -1,4 +1,4 @@
-"""Console pages about access: consent to remote clients, their grants, and the tokens."""
+"""Console pages about access: consent for remote clients, their grants, and the tokens."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lithos.access.service.authorization import AuthorizationServer
 from lithos.access.service.keyring import TokenRing
 from lithos.server.console.console import Console
 
-#: Maximum number of grants on the Agents page, newest first.
+#: Maximum number of grants on the Agents page. The newest grants are shown.
 MOST_GRANTS: Final = 100
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the panels, and the pages for remote clients if the server admits any."""
+    """Add the panels. If the server admits remote clients, also add the pages for them."""
     panels, server = AccessPanels(console), console.parts.find(AuthorizationServer)
     console.add_panel("agents", panels.grants)
     console.add_panel("system", panels.tokens)
@@ -31,18 +31,18 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class AccessPanels:
-    """Access panels on other console pages."""
+    """Panels about access on other console pages."""
 
     _console: Console
 
     async def grants(self, _: None) -> Mapping[str, Any]:
-        """Return the grants of remote clients, for a person who may revoke them."""
+        """Return the grants of remote clients, if the person may revoke them."""
         server = self._console.parts.find(AuthorizationServer)
         if server is None or self._console.lacks("admin"):
             return {}
         return {"grants": server.grants[::-1][:MOST_GRANTS]}
 
     async def tokens(self, _: None) -> Mapping[str, Any]:
-        """Return the named tokens, for an administrator."""
+        """Return the named tokens, if the person is an administrator."""
         may_see = self._console.principal.may("admin")
         return {"tokens": self._console.parts.get(TokenRing).named if may_see else ()}

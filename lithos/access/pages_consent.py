@@ -1,8 +1,8 @@
-"""`/console/consent`: a remote client requests access, and a person sets its agent, rights and duration.
+"""`/console/consent`: a remote client requests access, and a person chooses its agent, rights and duration.
 
-The request is in the address and is parsed again when the form is sent. A seal in the form ties the decision
-to the request that was shown. `/console/grants` ends the access of a client. `/console/link` logs in with a
-link from `lithos login`.
+The request is part of the address and is parsed again when the form is sent. A seal in the form ties the
+decision to the displayed request. On `/console/grants` a person ends the access of a client. `/console/link`
+accepts a login link from `lithos login`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from lithos.server.console.sessions import LONGEST_NAME
 
 log = get_logger("lithos.oauth")
 
-#: Durations of a grant, in days and in words. The last entry has no end.
+#: Durations of a grant, as a number of days and in words. The last entry never ends.
 LIVES: Final = (("7", "a week"), ("30", "a month"), ("365", "a year"), ("", "until it is revoked"))
-#: Form fields with patterns, one per line: where a client writes directly, and where its changes need
-#: approval.
+#: Form fields with patterns, one per line. `write` lists notes that a client changes directly, and `propose`
+#: lists notes for which its changes need approval.
 _PATTERNS: Final = ("write", "propose")
 DENIED: Final = OAuthRefused("access_denied", "The person refused.")
 
@@ -52,7 +52,7 @@ def add_routes(console: Console, app: Blueprint, server: AuthorizationServer) ->
 
 @frozen
 class ConsentPages:
-    """Console pages about the access of remote clients."""
+    """The console pages about access by remote clients."""
 
     _console: Console
     _server: AuthorizationServer
@@ -65,7 +65,7 @@ class ConsentPages:
         return await self._show(asked, query) if isinstance(asked, ConsentRequest) else asked
 
     async def _examine(self, given: Mapping[str, str]) -> Any:
-        """Return the request, or refuse a client that may not make it. Raises `PageRefused`."""
+        """Return the request. Refuse it if the client may not make this request. Raises `PageRefused`."""
         try:
             return await self._server.examine(given)
         except OAuthRefused as refusal:
@@ -92,7 +92,7 @@ class ConsentPages:
             typed=typed,
             message=message,
         )
-        # Browsers apply a page's policy to the redirect that follows a form, too.
+        # Browsers also apply the policy of a page to the redirect after a form.
         policy = HEADERS["Content-Security-Policy"]
         response.headers["Content-Security-Policy"] = policy.replace(
             "form-action 'self'", f"form-action 'self' {place}"
@@ -100,7 +100,7 @@ class ConsentPages:
         return response
 
     async def decide(self) -> Any:
-        """Carry out the person's decision. The client gets its code or a refusal."""
+        """Carry out the decision of the person. The client gets its code, or a refusal."""
         self._console.demand("admin")
         form: Form = await request.form
         query = _query()
@@ -128,7 +128,7 @@ class ConsentPages:
             raise PageRefused(refusal.description, refusal.status) from refusal
 
     def _read_allowed(self, form: Form) -> Allowed:
-        """Parse the person's choices. Raises `InvalidInput`."""
+        """Parse the choices of the person. Raises `InvalidInput`."""
         agent = " ".join(form.get("agent", "").split())
         if not agent or len(agent) > LONGEST_NAME or not agent.isprintable():
             raise InvalidInput(f"Enter an agent name of at most {LONGEST_NAME} characters for the client.")
@@ -154,7 +154,7 @@ class ConsentPages:
         return PageRefused(f"{trouble.message} Nothing was allowed, and the client got no answer.", 400)
 
     async def throw_out(self, form: Form) -> str:
-        """End a grant."""
+        """End the grant of a client."""
         name = form.get("name", "")
         try:
             was_there = await self._server.throw_out(name)
@@ -168,9 +168,9 @@ class ConsentPages:
         return "/console/agents#grants"
 
     async def link(self) -> Any:
-        """Show a button.
+        """Show the login button.
 
-        A link alone must change nothing, because programs may open links before people do.
+        The link alone must not log in, because programs may open links before people do.
         """
         return await self._console.show("login_link.html", secret=request.args.get("key", "")[:100])
 
@@ -227,7 +227,7 @@ def _not_yours() -> PageRefused:
 
 
 def _agent_of(name: str) -> str:
-    """Return a suggested agent name in a form that people can type."""
+    """Return a suggested agent name that people can type."""
     signs = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in name.lower())
     return "-".join(filter(None, signs.split("-")))[:60] or "connector"
 

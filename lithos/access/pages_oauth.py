@@ -1,6 +1,6 @@
-"""OAuth over HTTP as plain ASGI.
+"""OAuth over HTTP, as plain ASGI applications.
 
-Each endpoint is one small function behind shared parsing and error handling.
+Each endpoint is one small function. Parsing and error handling are shared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ log = get_logger("lithos.oauth")
 
 _UNKEPT: Final[tuple[Header, ...]] = ((b"cache-control", b"no-store"), (b"pragma", b"no-cache"))
 _KEPT: Final[tuple[Header, ...]] = ((b"cache-control", b"max-age=300"),)
-#: Headers of the page that leads to consent: it loads nothing, allows no frames, and sends no referrer.
+#: Headers of the page that forwards to consent. The page loads nothing, allows no frames, and sends no
+#: referrer.
 _LEADING: Final[tuple[Header, ...]] = (
     *_UNKEPT,
     (b"content-type", b"text/html; charset=utf-8"),
@@ -44,7 +45,7 @@ Act = Callable[[bytes, str], Awaitable[tuple[int, Mapping[str, Any] | None]]]
 
 
 def resource_apps(public_url: str, issuer: str) -> dict[str, AsgiApp]:
-    """Return the metadata of the server as a resource (RFC 9728)."""
+    """Return the endpoints with the metadata of the server as a resource (RFC 9728)."""
     return {
         f"{RESOURCE}{path}": _telling(
             {
@@ -81,7 +82,7 @@ def issuer_metadata(address: str) -> dict[str, Any]:
 
 @frozen
 class OAuthEndpoints:
-    """Endpoints of our own authorization server. `rejected` is called with one word for each refusal."""
+    """Endpoints of Lithos's own authorization server. `rejected` is called with one word for each refusal."""
 
     server: AuthorizationServer
     wrong_tokens: WrongTokens
@@ -89,7 +90,7 @@ class OAuthEndpoints:
 
     @property
     def apps(self) -> dict[str, AsgiApp]:
-        """Return the endpoints by path."""
+        """Return the endpoints, by path."""
         return {
             ISSUER: _telling(issuer_metadata(self.server.address)),
             "/oauth/authorize": _lead_to_consent,
@@ -113,7 +114,7 @@ class OAuthEndpoints:
         return 200, None
 
     def _taking(self, act: Act, kind: str) -> AsgiApp:
-        """Return an endpoint that accepts POST with a body of one kind."""
+        """Return an endpoint that accepts POST requests with one content type."""
 
         async def take(scope: Scope, receive: Receive, send: Send) -> None:
             address, *_ = scope.get("client") or ("",)
@@ -137,9 +138,9 @@ class OAuthEndpoints:
         return take
 
     def _weigh(self, refusal: OAuthRefused, address: str) -> tuple[int, tuple[Header, ...]]:
-        """Return status and headers of a refusal.
+        """Return the status and headers for a refusal.
 
-        The status is 429 after too many wrong codes or tokens from an address.
+        The status is 429 if an address has sent too many wrong codes or tokens.
         """
         if refusal.status == 405:
             return 405, ((b"allow", b"POST"),)
@@ -163,7 +164,7 @@ async def _body_of(scope: Scope, receive: Receive, kind: str) -> bytes:
 
 
 async def _no_more() -> Message:
-    """End the request after its body was read, because waiting for more would delay the response."""
+    """End the request after its body was read. Waiting for further messages would delay the response."""
     return {"type": "http.request", "body": b"", "more_body": False}
 
 
@@ -175,7 +176,7 @@ def _form_of(body: bytes) -> dict[str, str]:
 
 
 def _telling(document: Mapping[str, Any]) -> AsgiApp:
-    """Return an endpoint that answers GET with a fixed document."""
+    """Return an endpoint that answers GET requests with a fixed document."""
 
     async def tell(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] in ("GET", "HEAD"):
@@ -188,9 +189,9 @@ def _telling(document: Mapping[str, Any]) -> AsgiApp:
 
 
 async def _lead_to_consent(scope: Scope, receive: Receive, send: Send) -> None:
-    """Serve a page of this server that forwards to the console, so that browsers send the session cookie.
+    """Serve a page that forwards to the console, so that browsers send the session cookie.
 
-    Browsers do not send the cookie if another site leads to the console, even through a redirect.
+    Browsers do not send the cookie if another site forwards to the console, even through a redirect.
     """
     if scope["method"] not in ("GET", "HEAD"):
         refusal = {"error": "method_not_allowed"}

@@ -1,4 +1,4 @@
-"""Health check for the public address."""
+"""Health check for the public address of the server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lithos.server.settings import ServerConfig
 
 
 def _public_url(patient: Installation) -> str | None:
-    """Return the configured address, or else the address of the running server."""
+    """Return the configured public address, or else that of the running server."""
     record = patient.owner.record
     running = record.public_url if patient.is_live and record is not None else None
     return patient.config.of(ServerConfig).public_url or running

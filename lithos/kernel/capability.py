@@ -11,15 +11,16 @@ from attrs import frozen
 from lithos.kernel.parts import Maker, Parts
 from lithos.kernel.state import Gauge, HealthCheck, Observed
 
-#: Callback that returns whether a server has an object with this id, of the kinds that the capability owns.
+#: Callback that returns whether a server has an object with this id. It covers the kinds of objects that the
+#: capability owns.
 Holds = Callable[[Parts, str], Awaitable[bool]]
 
 
 @frozen
 class Background:
-    """A method of a part that runs as a background task for the lifetime of a server.
+    """A method of a part that runs as a background task while a server runs.
 
-    `kind` is the class of the part. If the server does not have such a part, nothing runs.
+    `kind` is the class of the part. If the server has no such part, nothing runs.
     """
 
     kind: type[Any]
@@ -30,20 +31,21 @@ class Background:
 
 @frozen
 class NavigationLink:
-    """An entry of a console navigation. Entries are sorted by `place`."""
+    """An entry of the console navigation. Entries are sorted by `place`."""
 
     place: int
     label: str
     address: str
-    #: Key that opens the page when it is pressed after `g`.
+    #: Key that opens the page if it is pressed after `g`.
     key: str = ""
 
 
 @frozen
 class PendingReview:
-    """Count of changes that wait for a person, with its singular, its plural and the page that lists them.
+    """A count of changes that wait for a person. It has a singular, a plural, and the page with a list.
 
-    `kind` is the class of the part that counts the changes. Without such a part the count is zero.
+    `kind` is the class of the part that counts the changes. If the server has no such part, the count is
+    zero.
     """
 
     kind: type[Any]
@@ -57,12 +59,12 @@ class PendingReview:
 class Pages:
     """Pages and links that a capability adds to the console.
 
-    `modules` are module names, which are imported with the first page. Each module has `add_routes(console,
-    app)`.
+    `modules` are names of modules that are imported for the first page request. Each module has
+    `add_routes(console, app)`.
     """
 
     modules: tuple[str, ...] = ()
-    #: Entries of the navigation and of the tabs above the note lists.
+    #: Entries for the navigation and for the tabs above the note lists.
     links: tuple[NavigationLink, ...] = ()
     tabs: tuple[NavigationLink, ...] = ()
     waiting: tuple[PendingReview, ...] = ()
@@ -70,10 +72,10 @@ class Pages:
 
 @frozen
 class Retention:
-    """Rows of `coordination.db` that are deleted when they reach a certain age.
+    """Rows of `coordination.db` that are deleted at a certain age.
 
-    `command` makes the delete command for a time. The reply of the command is the number of deleted rows. The
-    command is sent again as long as it deletes `most` rows; without `most` it is sent once.
+    `command` makes the delete command for a given time. Its reply is the number of deleted rows. With `most`,
+    the command is sent again as long as it deletes `most` rows. Without `most`, it is sent once.
     """
 
     what: str
@@ -83,12 +85,12 @@ class Retention:
 
 @frozen
 class Store:
-    """A store that stays open on disk while a server runs.
+    """A store on disk that is open while a server runs.
 
     `open` gets the arguments that its parameters name: the occasion, the settings, or stores with a lower
-    place. It may return None if the store is switched off. Stores are opened in order of their place and
-    closed in reverse order. Stores with a negative place are opened before the data directory is migrated to
-    the current layout.
+    place. It may return None if the store is switched off. Stores are opened in order of `place` and closed
+    in reverse order. Stores with a negative `place` are opened before the data directory is migrated to the
+    current layout.
     """
 
     place: int
@@ -97,7 +99,7 @@ class Store:
 
 @frozen(kw_only=True)
 class Capability:
-    """One capability of Lithos, with everything it adds to a server.
+    """One capability of Lithos, with everything that it adds to a server.
 
     * `needs`: names of the leaf packages that this capability depends on. If one is missing, the capability
       is left out too;
@@ -108,8 +110,8 @@ class Capability:
       endpoints to an HTTP front (`lithos.server.http.front`);
     * `tools`: names of the modules that declare its tools and rows, which are imported when tools are needed;
     * `resources`: classes of the parts that are kinds of MCP resources, in list order;
-    * `holds`: whether the server has an object with an id; a process with several vaults uses this to pick
-      the server.
+    * `holds`: whether the server has an object with a given id. A process with several vaults uses this to
+      choose the server.
     * `boards`: classes of its boards, which run its commands in the coordinator's transaction;
     * `retention`: rows of `coordination.db` that are deleted by age;
     * `tables`: tables of `coordination.db`, each a `lithos.events.rows.schema.CapabilityTables`.
@@ -118,7 +120,8 @@ class Capability:
       run;
     * `health`: components of `/health`;
     * `statistics`: functions that return its `Number`s of `lithos_stats`. Their parameters name the parts
-      they need. Asynchronous functions are awaited first, so that all numbers are counted at the same moment;
+      that they need. Asynchronous functions are awaited first, so that all numbers are counted at the same
+      moment;
     * `gauges`: samples of `/metrics`;
     * `actors`: actors whose mailboxes `/metrics` shows.
     """

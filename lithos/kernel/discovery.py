@@ -1,6 +1,6 @@
-"""Discovery of capability declarations in light modules, for programs that start no server.
+"""Discovery of capability declarations in light modules, for programs that do not start a server.
 
-Importing the capabilities themselves takes ten times as long as everything else in a command.
+Importing the capabilities themselves would take ten times as long as the rest of a command.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PACKAGE: Final = Path(__file__).parents[1]
 
 
 def declared_in(role: str) -> Iterator[ModuleType]:
-    """Return the modules with this name, at most one from each package and subpackage of Lithos."""
+    """Yield the modules with this name. Each package and subpackage of Lithos has at most one."""
     found = [path for pattern in (f"*/{role}.py", f"*/*/{role}.py") for path in _PACKAGE.glob(pattern)]
     for path in sorted(found):
         package = ".".join((_PACKAGE.name, *path.relative_to(_PACKAGE).parts[:-1]))
@@ -26,7 +26,7 @@ def declared_in(role: str) -> Iterator[ModuleType]:
 def import_if_there(package: str, module: str) -> ModuleType | None:
     """Import a module of a package, or return None if the package or the module is missing.
 
-    Errors inside the module are raised.
+    Errors that the module raises on import are not suppressed.
     """
     name = f"{package}.{module}"
     try:

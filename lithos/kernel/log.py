@@ -1,6 +1,6 @@
 """Logging: one line per event on stderr, as JSON for machines or as text for people.
 
-`get_logger(__name__).info("commit", trigger="age", docs=12)` logs a lower-case event with its fields. Records
+`get_logger(__name__).info("commit", trigger="age", docs=12)` logs a lower-case event with fields. Log records
 of other libraries and Python warnings have the same format. This module imports no other module of Lithos.
 """
 
@@ -29,7 +29,7 @@ LEVELS: Final[Mapping[str, int]] = {
 }
 FORMATS: Final = ("json", "text")
 
-#: Libraries whose info lines repeat ours or print one line per request.
+#: Libraries with info lines that repeat Lithos's own lines or appear once per request.
 NOISY: Final = (
     "asyncio",
     "filelock",
@@ -48,7 +48,7 @@ NOISY: Final = (
     "urllib3",
 )
 
-#: Vault for which a task or thread runs, if the process has several. Log lines contain it.
+#: The vault for which a task or thread runs, if the process has several vaults. Log lines contain its name.
 WORKING_FOR: Final[ContextVar[str | None]] = ContextVar("vault", default=None)
 
 _HIDDEN: Final = "***"
@@ -59,11 +59,11 @@ _SECRET_NAME: Final = re.compile(
 )
 _QUERY_TOKEN: Final = re.compile(r"(access(?:_|%5f)token(?:=|%3d))[^&\s\"'#;<>)\]}]+", re.IGNORECASE)
 _BEARER: Final = re.compile(r"\b(bearer\s+)[\w.~+/=-]{4,}", re.IGNORECASE)
-#: Minimum length of a secret in characters. Replacing shorter secrets everywhere would make the log
+#: Minimum length of a secret in characters. Shorter secrets are not replaced, because that would make the log
 #: unreadable.
 _SHORTEST_SECRET: Final = 4
 _FIELDS: Final = "lithos_fields"
-#: Errors of a record whose `%` arguments do not fit, or of a field whose `__str__` fails.
+#: Errors of a record with wrong `%` arguments, or of a field with a failing `__str__`.
 _UNPRINTABLE: Final = (
     ArithmeticError,
     AssertionError,
@@ -79,7 +79,7 @@ _UNPRINTABLE: Final = (
 class Logger:
     """A named logger.
 
-    Its methods take an event with fields, and format nothing if the level is switched off.
+    Its methods take an event with fields. If the level is switched off, they format nothing.
     """
 
     __slots__ = ("_logger",)
@@ -96,15 +96,18 @@ class Logger:
         self._log(logging.INFO, event, fields)
 
     def warning(self, event: str, /, *, exc: BaseException | None = None, **fields: Any) -> None:
-        """Log a problem that the service survives. `exc` adds its traceback as the field `exception`."""
+        """Log a problem that does not stop the service.
+
+        With `exc`, the traceback is added as the field `exception`.
+        """
         self._log(logging.WARNING, event, fields, exc)
 
     def error(self, event: str, /, *, exc: BaseException | None = None, **fields: Any) -> None:
-        """Log a failure. `exc` adds its traceback as the field `exception`."""
+        """Log a failure. With `exc`, the traceback is added as the field `exception`."""
         self._log(logging.ERROR, event, fields, exc)
 
     def exception(self, event: str, /, **fields: Any) -> None:
-        """Log an error with the exception that is currently handled."""
+        """Log an error together with the exception that is being handled."""
         self._log(logging.ERROR, event, fields, sys.exception())
 
     def _log(
@@ -124,8 +127,9 @@ def configure_logging(level: str, fmt: str, stream: TextIO, *, secrets: Iterable
 
     `fmt` is `json` or `text`.
 
-    Each of `secrets` is replaced wherever it would appear. A later call replaces all settings of an earlier
-    one. The stream is never closed. If its reader has ended, lines are dropped silently.
+    Each of `secrets` is replaced wherever it would appear in a line. A later call replaces all settings of an
+    earlier call. The stream is never closed. If the reader of the stream has ended, lines are dropped
+    silently.
     """
     if level not in LEVELS or fmt not in FORMATS:
         allowed = f"one of {', '.join(LEVELS)} and one of {', '.join(FORMATS)}"
@@ -144,16 +148,16 @@ def configure_logging(level: str, fmt: str, stream: TextIO, *, secrets: Iterable
 
 
 def ensure_logging(stream: TextIO) -> None:
-    """Log as JSON to `stream` unless `configure_logging` was called.
+    """Log as JSON to `stream`, unless `configure_logging` was called.
 
-    Failures before that call are thereby logged too.
+    Failures before that call are therefore logged too.
     """
     if not any(isinstance(handler, _LineHandler) for handler in logging.getLogger().handlers):
         configure_logging("info", "json", stream)
 
 
 class Redactor:
-    """Filter that removes secrets from text and from JSON-like values."""
+    """A filter that removes secrets from texts and from JSON-like values."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         forms = {form for secret in secrets for form in (secret, quote(secret, safe=""))}
@@ -174,7 +178,7 @@ class Redactor:
     def clean(self, value: Any, name: str = "") -> Any:
         """Return a JSON-compatible copy without secrets.
 
-        Text under a name such as `auth_token` is always hidden.
+        Text in a field with a name such as `auth_token` is always hidden.
         """
         if value is None or isinstance(value, bool | int):
             return value
@@ -196,7 +200,7 @@ def _describe(value: Any) -> str:
 
 
 class _RecordFormatter(logging.Formatter):
-    """Base class of both formatters, which extracts and redacts the fields of a record."""
+    """Base class of both formatters. It extracts and redacts the fields of a record."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         super().__init__()
@@ -227,7 +231,7 @@ class _RecordFormatter(logging.Formatter):
 
 class _JsonFormatter(_RecordFormatter):
     def format(self, record: logging.LogRecord) -> str:
-        # ASCII escapes keep a record on one printable line, whatever the stream's encoding is.
+        # ASCII escapes keep each record on one printable line, whatever encoding the stream has.
         return json.dumps(self._read(record), separators=(",", ":"))
 
 
@@ -242,21 +246,21 @@ class _TextFormatter(_RecordFormatter):
 
 
 def _word(value: Any) -> str:
-    """Return a field value, as a JSON string unless it is one plain word."""
+    """Return a field value. Unless it is a single plain word, it is returned as a JSON string."""
     if isinstance(value, str) and value and value.isprintable() and not set(value) & set(' "='):
         return value
     return _printable(json.dumps(value, ensure_ascii=False))
 
 
 def _printable(text: str) -> str:
-    """Escape control characters, so that a record can neither forge lines nor control a terminal."""
+    """Escape control characters, so that a record can neither forge log lines nor control a terminal."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 class _LineHandler(logging.Handler):
-    """Log handler that writes each record in one call and ignores write errors (closed pipe, full disk)."""
+    """A log handler that writes each record in one call and ignores write errors (closed pipe, full disk)."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
@@ -269,7 +273,7 @@ class _LineHandler(logging.Handler):
         try:
             return self.format(record)
         except _UNPRINTABLE as error:
-            # Log what happened, instead of losing the event or failing the caller.
+            # Log the problem, instead of losing the event or failing in the caller.
             event = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
             record.msg, record.args = "log record could not be printed", None
             record.__dict__[_FIELDS] = {"event": event, "reason": type(error).__name__}
@@ -289,7 +293,7 @@ class _LineHandler(logging.Handler):
 def _silence(stream: TextIO) -> None:
     """Redirect the stream to the null device.
 
-    Otherwise its buffer fails again at exit, with exit code 120.
+    Otherwise, flushing its buffer would fail again at exit, with exit code 120.
     """
     with suppress(OSError, ValueError):
         nothing = os.open(os.devnull, os.O_WRONLY)

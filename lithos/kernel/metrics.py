@@ -1,8 +1,8 @@
 """Prometheus instruments: counters, histograms and gauges (docs/spec/events-http.md §7).
 
 This module imports no other module of Lithos. Each server has one `Metrics` with its own registry. Label
-values come from small, fixed sets, never from note ids, agents or queries. Durations are in seconds. Gauges
-mirror the state of the server: they are collected at each scrape and passed to `Metrics.render`.
+values come from small, fixed sets, and are never note ids, agents or queries. Durations are in seconds.
+Gauges show the state of the server. They are collected at each scrape and passed to `Metrics.render`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _BUCKETS: Final = (
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 )  # fmt: skip
 
-#: Buckets of histograms that count objects instead of seconds.
+#: Buckets of histograms that count objects instead of measuring seconds.
 _SIZES: Final = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 5000.0)
 
-#: Histograms of much longer durations, such as intervals and calls of language models.
+#: Histograms for much longer durations, such as intervals and language model calls.
 _SLOW: Final = frozenset({"lcma_enrich_lag_seconds"})
 _SLOW_BUCKETS: Final = (0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0)
 
@@ -114,7 +114,7 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 
 @frozen
 class GaugeSample:
-    """One value of a gauge. `labels` are ordered as in the gauge's definition."""
+    """One value of a gauge. `labels` are in the order of the gauge's definition."""
 
     name: str
     value: float
@@ -131,7 +131,7 @@ class Metrics:
     """All metric instruments of one server."""
 
     def __init__(self) -> None:
-        # Without this, every counter gets another series with its creation time, which is useless here.
+        # Otherwise every counter gets another series with its creation time, which is not useful here.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
         self._counters = {
@@ -148,9 +148,9 @@ class Metrics:
             )
             for name, (text, labels) in _HISTOGRAMS.items()
         }
-        #: Series by name and labels. The library's own look-up takes a lock and ten times as long.
+        #: Series by name and labels. Finding a series in the library takes a lock and ten times as long.
         self._series: dict[tuple[str, ...], Any] = {}  # bounded: fixed instruments with bounded labels
-        #: Series that are shown as zero from the first scrape on.
+        #: Series that are shown as zero from the first scrape.
         self._begun: list[tuple[Counter | Histogram, tuple[str, ...]]] = []
         self._gauges = _Gauges()
         if _PROCESS.is_dir():
@@ -160,14 +160,17 @@ class Metrics:
         self._registry.register(self._gauges)
 
     def begin(self, name: str, *labels: str) -> None:
-        """Show a counter or histogram as zero from the start, because rates miss the beginning of a series.
+        """Show a counter or histogram as zero from the start.
 
-        The series is created at the first scrape, so that a start need not wait for hundreds of series.
+        Rates would otherwise miss the beginning of a series.
+
+        The series is created at the first scrape, so that the server start does not wait for hundreds of
+        series.
         """
         self._begun.append((self._counters.get(name) or self._histograms[name], labels))
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
-        """Increment a counter. `labels` are ordered as in its definition."""
+        """Increment a counter. `labels` are in the order of its definition."""
         self._find((name, *labels)).inc(by)
 
     def observe(self, name: str, value: float, *labels: str) -> None:
@@ -184,7 +187,7 @@ class Metrics:
 
     @contextmanager
     def timed(self, name: str, *labels: str) -> Iterator[None]:
-        """Record the duration of the block in a histogram, also if the block raises."""
+        """Record the duration of the block in a histogram, even if the block raises."""
         began = perf_counter()
         try:
             yield
@@ -197,9 +200,9 @@ class Metrics:
         return sum(sample.value for sample in family.samples if sample.name.endswith("_total"))
 
     def distribution(self, *names: str, **labels: str) -> tuple[tuple[float, float], ...]:
-        """Return cumulative counts by upper bound, over all labels of histograms with the same buckets.
+        """Return cumulative counts by upper bound. They cover all labels of histograms with the same buckets.
 
-        `labels` restrict the counts, for histograms that have such labels. The last bound is infinite, so its
+        `labels` restrict the counts to histograms that have these labels. The last bound is infinite, so its
         count is the number of all observations.
         """
         counts: dict[float, float] = {}
@@ -214,12 +217,15 @@ class Metrics:
         return tuple(sorted(counts.items()))
 
     def render(self, samples: Iterable[GaugeSample]) -> bytes:
-        """Return all metrics in Prometheus text format. Takes milliseconds, so call it in a thread."""
+        """Return all metrics in Prometheus text format. This takes milliseconds, so call it in a thread."""
         self._look(samples)
         return generate_latest(self._registry)
 
     def families(self, samples: Iterable[GaugeSample]) -> list[Metric]:
-        """Return the metric families that `render` encodes. Takes milliseconds, so call it in a thread."""
+        """Return the metric families that `render` encodes.
+
+        This takes milliseconds, so call it in a thread.
+        """
         self._look(samples)
         return list(self._registry.collect())
 
@@ -230,13 +236,14 @@ class Metrics:
         self._gauges.samples = list(samples)
 
 
-#: Process information on Linux, and the file descriptors of this process on other systems.
+#: Folder with process information on Linux, and folder with the file descriptors of this process on other
+#: systems.
 _PROCESS: Final = Path("/proc/self")
 _DESCRIPTORS: Final = Path("/dev/fd")
 
 
 class _OwnProcess:
-    """Process metrics for systems without `/proc`: memory is the peak, and virtual memory is unknown."""
+    """Process metrics for systems without `/proc`. Memory is the peak, and virtual memory is unknown."""
 
     def __init__(self) -> None:
         self._began = time()
@@ -271,15 +278,18 @@ class _Gauges:
 
 
 def metric_names() -> set[str]:
-    """Return all names that `/metrics` may show, except process metrics. Histograms have their base name."""
+    """Return all names that `/metrics` may show, except process metrics.
+
+    Histograms are listed by their base name.
+    """
     counters = {f"{_PREFIX}{name}_total" for name in _COUNTERS}
     return counters | {_PREFIX + name for name in (*_HISTOGRAMS, *GAUGES)}
 
 
 def labelled(families: Mapping[str, Sequence[Metric]]) -> bytes:
-    """Return the metrics of several vaults as Prometheus text, each with the label `vault`.
+    """Return the metrics of several vaults as Prometheus text. Each metric has the label `vault`.
 
-    Takes milliseconds, so call it in a thread.
+    This takes milliseconds, so call it in a thread.
     """
     merged: dict[str, Metric] = {}
     for vault, own in families.items():
@@ -295,7 +305,7 @@ def labelled(families: Mapping[str, Sequence[Metric]]) -> bytes:
 
 @frozen
 class _Given:
-    """Custom collector of families that are already collected."""
+    """Custom collector that returns already collected families."""
 
     _families: Sequence[Metric]
 

@@ -1,7 +1,7 @@
-"""Parts of a running server, found by their class.
+"""The parts of a running server, which are found by their class.
 
-A constructor names each part that it needs as a parameter, so no part depends on all others. Each part is
-made once, when it is first needed, from the parts that its maker's parameters name.
+A constructor names each part that it needs as a parameter, so no part depends on all other parts. Each part
+is made once, when it is first needed. Its maker gets the parts that the maker's parameters name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import attrs
 
 P = TypeVar("P")
 
-#: Class or function that makes a part. Its annotations name its parameters and its result.
+#: A class or function that makes a part. Annotations give the types of its parameters and of its result.
 Maker = Callable[..., Any]
 #: Callback that returns the current time, timezone-aware and in UTC.
 Clock = Callable[[], datetime]
@@ -32,9 +32,9 @@ def utc_now() -> datetime:
 class Parts:
     """All parts of one server.
 
-    A parameter of type `Board` gets the board; if no maker makes it, an error is raised. A parameter of type
-    `Board | None` gets None if there is no maker, or if the maker returns None. A parameter with a default
-    keeps its default if there is no maker.
+    A parameter of type `Board` gets the board, and an error is raised if no maker makes it. A parameter of
+    type `Board | None` gets None if there is no maker or the maker returns None. A parameter with a default
+    keeps the default if there is no maker.
     """
 
     def __init__(self, makers: Iterable[Maker] = (), given: Mapping[Any, object] = {}) -> None:
@@ -59,7 +59,7 @@ class Parts:
         return part
 
     def find(self, kind: type[P]) -> P | None:
-        """Return the part of this class, or None."""
+        """Return the part of this class, or None if it is missing."""
         if kind not in self._made:
             self._made[kind] = self._make(kind)
         part: P | None = self._made[kind]
@@ -86,7 +86,7 @@ class Parts:
             self._making.pop()
 
     def call(self, maker: Maker) -> Any:
-        """Call a function or class with the parts that its parameters name."""
+        """Call a function or class with the parts that its parameters request."""
         return self.bind(maker)()
 
     def bind(self, maker: Maker) -> Callable[[], Any]:
@@ -107,7 +107,7 @@ def made_by(maker: Maker) -> Any:
 
 
 def needs_of(maker: Maker) -> dict[str, tuple[Any, bool]]:
-    """Return the parameters of a maker, each with its type and whether it has a default."""
+    """Return the parameters of a maker, with the type of each parameter and whether it has a default."""
     if isinstance(maker, type) and attrs.has(maker):
         hints = get_type_hints(maker)
         fields = [each for each in attrs.fields(maker) if each.init]
@@ -123,7 +123,7 @@ def needs_of(maker: Maker) -> dict[str, tuple[Any, bool]]:
 
 
 def _without_none(hint: Any) -> Any:
-    """Return `X` for `X | None`, and any other type hint unchanged."""
+    """Return `X` for `X | None`. Return any other type hint unchanged."""
     if get_origin(hint) in _UNIONS:
         kinds = [each for each in get_args(hint) if each is not NoneType]
         if len(kinds) == 1 and len(get_args(hint)) == 2:

@@ -1,4 +1,4 @@
-"""Port that starts a server in this process for commands and upkeep. `lithos.app` implements it."""
+"""A port that starts a server in this process for commands and upkeep. `lithos.app` implements it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from lithos.kernel.parts import Parts
 
 
 class RunServer(Protocol):
-    """Port that starts a server and stops it at the end of the block."""
+    """A port that starts a server, and stops it at the end of the block."""
 
     def __call__(self, config: Any, /) -> AbstractAsyncContextManager[Parts]:
         """Return the parts of the running server. Raises `AlreadyOwned`, `CorruptDatabase` and `OSError`."""
 
 
 class OwnToken(Protocol):
-    """Token of commands by the same user, who read it from the lock file."""
+    """The token of commands by the same user. They read it from the lock file."""
 
     @property
     def own_token(self) -> str:

@@ -1,4 +1,4 @@
-"""Settings of the notes folder and the database folder, which the settings loader itself needs."""
+"""Settings of the notes folder and of the database folder. The settings loader itself needs them."""
 
 from __future__ import annotations
 

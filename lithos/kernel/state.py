@@ -16,14 +16,14 @@ CHECK_DEADLINE: Final = 5.0
 
 @frozen
 class Component:
-    """A component's line in `/health`."""
+    """The line of one component in `/health`."""
 
     status: Status
     error: str | None = None
     details: Mapping[str, Any] = {}
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON form of the component. It has `error` only if there is an error."""
+        """Return the JSON form of the component. The key `error` exists only if there is an error."""
         told = {"error": self.error} if self.error else {}
         return {"status": self.status, **told, **self.details}
 
@@ -33,10 +33,10 @@ OK: Final = Component("ok")
 
 @frozen
 class HealthCheck:
-    """Check of a `/health` component, and its position in the list.
+    """A check of a `/health` component, and the position of the component in the list.
 
     `look` gets the parts that its parameters name. It returns a `Component`, or None if there is nothing to
-    report. It may be asynchronous. If several checks have the same name, the later ones add details to a
+    report. It may be asynchronous. If several checks have the same name, the later checks add details to a
     healthy component.
     """
 

@@ -1,5 +1,4 @@
-"""Memory of agents: typed edges, retrieval with evidence, briefings and trust.
+"""Memory of agents: typed edges between notes, retrieval with evidence, briefings and trust.
 
-Later packages import this package.
-It must not use language models.
+The packages above it use this package. It must not use language models.
 """

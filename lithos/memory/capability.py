@@ -1,4 +1,4 @@
-"""Registration of the capability that learns from use."""
+"""The registration of the memory capability, which learns from use."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from lithos.tasks.service.coordination import CompletionLearning, Coordination
 
 
 def open_edges(occasion: Occasion) -> EdgeStore:
-    """Open the database of typed edges between notes."""
+    """Open the database for typed edges between notes."""
     return EdgeStore.open(occasion.private / "edges.db", occasion.now)
 
 
 def open_stats(occasion: Occasion) -> StatsStore:
-    """Open the database of statistics learned from use."""
+    """Open the database for statistics that are learned from use."""
     return StatsStore.open(occasion.private / "stats.db", occasion.now)
 
 
@@ -112,7 +112,7 @@ def make_teaching(feedback: Feedback | None) -> CompletionLearning | None:
 
 
 def make_team_of_scouts(catalogue: Catalogue, edges: Edges, coordination: Coordination) -> Team:
-    """Return the scouts of a retrieval."""
+    """Return the team of scouts for retrievals."""
     return make_team(NameScouts(catalogue), RelationScouts(catalogue, edges.touching, coordination))
 
 
@@ -125,7 +125,7 @@ def make_pipeline(
     threads: NoteThreads,
     lineage: Lineage,
 ) -> EvidencePipeline:
-    """Return the ranking pipeline of a retrieval."""
+    """Return the ranking pipeline for retrievals."""
     return EvidencePipeline(catalogue, search, questions, dispatcher, team, threads, lineage)
 
 
@@ -172,7 +172,7 @@ async def has_memory(server: Parts, thing: str) -> bool:
 
 
 def make_neighbourhoods(catalogue: Catalogue, edges: Edges, search: Search) -> Neighbourhoods:
-    """Return the service that draws the links around a note."""
+    """Return the service that draws the relations around a note."""
     return Neighbourhoods(catalogue, edges, search.centrality)
 
 

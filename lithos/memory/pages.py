@@ -1,4 +1,4 @@
-"""Memory panels on other capabilities' console pages: note trust, questions and receipts."""
+"""Memory panels on console pages of other capabilities: trust in a note, questions and receipts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from lithos.notes.model.edges import RESOLUTIONS
 from lithos.notes.service.knowledge import ReadNote
 from lithos.server.console.console import Console
 
-#: Number of questions shown before a search, and number of receipts to search for them.
+#: Maximum number of questions to show before a search, and number of receipts in which they are searched.
 RECENT: Final = 8
 LOOKED_AT: Final = 40
-#: Maximum number of receipts to list for a task.
+#: Maximum number of listed receipts of a task.
 MOST_RECEIPTS: Final = 50
 
 
@@ -37,12 +37,12 @@ def add_routes(console: Console, _: Blueprint) -> None:
 
 @frozen
 class MemoryPanels:
-    """Memory data about the subject of a page."""
+    """Memory data about the subject of a console page."""
 
     _console: Console
 
     async def standing(self, read: ReadNote) -> Mapping[str, Any]:
-        """Return the statistics of an existing note, and its salience after feedback."""
+        """Return the statistics of an existing note, and its salience as learned from feedback."""
         note_id = read.document.note.id
         if note_id not in self._console.parts.get(Catalogue):
             return {"resolutions": RESOLUTIONS}
@@ -50,7 +50,7 @@ class MemoryPanels:
         return {"stats": stats, "learned": _of_feedback(stats), "resolutions": RESOLUTIONS}
 
     async def recent(self, _: None) -> Mapping[str, Any]:
-        """Return the latest questions of retrievals that are not private, each once."""
+        """Return the latest questions of retrievals without duplicates. Private questions are left out."""
         parts = self._console.parts
         try:
             page = await parts.get(Learning).receipts(ReceiptFilter(), None, LOOKED_AT)

@@ -12,7 +12,7 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class LcmaConfig:
-    """Learning retrieval and enrich worker."""
+    """Settings of learning retrieval and of the enrich worker."""
 
     enabled: bool = setting(
         True, "Offer the tool `lithos_retrieve` and run the enrich worker in the background."

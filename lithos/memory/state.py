@@ -1,4 +1,4 @@
-"""Memory part of the server state."""
+"""The part of the server state that is about memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lithos.memory.retrieve.feedback import Learning
 
 
 def look_at_memory(memory: Memory) -> Component:
-    """Return whether the memory databases can be written."""
+    """Return the state of the memory databases: whether they can be written."""
     troubles = [trouble for store in memory.databases if (trouble := trouble_of(store))]
     return Component("degraded", ". ".join(troubles)) if troubles else OK
 

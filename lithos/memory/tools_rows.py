@@ -1,4 +1,4 @@
-"""Row for the candidates that a briefing leaves out."""
+"""The row for a candidate that a briefing leaves out."""
 
 from __future__ import annotations
 

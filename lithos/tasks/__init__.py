@@ -1,5 +1,4 @@
-"""Tasks that agents share: claims, dependencies, findings and reviews.
+"""Tasks that agents share, with claims, dependencies, findings and reviews.
 
-Later packages import this package.
-It must not access note files.
+The packages above it use this package. It must not access note files.
 """

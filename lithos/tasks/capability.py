@@ -1,4 +1,4 @@
-"""Registration of the tasks capability."""
+"""The registration of the tasks capability."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from lithos.tasks.service.running_claims import Claims
 from lithos.tasks.settings import CoordinationConfig
 from lithos.tasks.state import count_tasks, look_at_coordination, measure_claims
 
-#: Time from the end of a claim to its deletion, and maximum number of claims per deletion.
+#: Period after the end of a claim until it is deleted, and maximum number of claims per deletion.
 CLAIMS_ENDED: Final = timedelta(days=30)
 AT_ONCE: Final = 100
 
 
 def make_task_board(journal: CoordinationStore, coordination: CoordinationConfig) -> TaskBoard:
-    """Return the task board that carries out task commands."""
+    """Return the task board, which runs task commands."""
     times = ClaimTimes(
         coordination.claim_default_ttl_minutes,
         coordination.claim_max_ttl_minutes,
@@ -40,7 +40,7 @@ def make_task_board(journal: CoordinationStore, coordination: CoordinationConfig
 
 
 def drop_claims(now: datetime) -> DropClaims:
-    """Return a command that deletes some claims that ended long ago."""
+    """Return a command that deletes a limited number of claims that ended long ago."""
     return DropClaims(now - CLAIMS_ENDED, AT_ONCE)
 
 

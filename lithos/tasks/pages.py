@@ -1,6 +1,6 @@
-"""Console pages `/console/tasks` (the board and the form for a new task) and `/console/tasks/ID` (one task).
+"""The console pages `/console/tasks` (task board and new task form) and `/console/tasks/ID` (one task).
 
-People can cancel a task, resolve a gate or release a claim there.
+On these pages, people can cancel a task, resolve a gate or release a claim.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from lithos.tasks.rows.board_rows import HeldClaim
 from lithos.tasks.service.board import COLUMNS, BoardFilter, BoardReading, Effects
 from lithos.tasks.service.coordination import Coordination
 
-#: Maximum number of cards in a board column, and on the page of a single column.
+#: Maximum number of cards in a column of the board, and on the page of a single column.
 CARDS: Final = 25
 CARDS_ALONE: Final = 100
-#: Maximum number of refused forms to keep for correction, and maximum characters kept per form.
+#: Maximum number of refused forms to store for correction, and maximum characters stored per form.
 MOST_DRAFTS: Final = 20
 LONGEST_DRAFT: Final = 200_000
 
 
 @define(eq=False)
 class BoardPages:
-    """Console pages for all tasks."""
+    """The console pages about all tasks."""
 
     _console: Console
-    #: Refused forms, kept so that people need not type them again.
+    #: Refused forms. They are stored so that people need not type the input again.
     _drafts: Newest[str, dict[str, str]] = field(factory=lambda: Newest(MOST_DRAFTS))
 
     async def board(self) -> Any:
-        """Show all columns, or one column split into pages."""
+        """Show all columns, or one column with several pages."""
         filters = {name: text for name in ("project", "tags", "agent") if (text := given(name))}
         wanted = BoardFilter(
             project=filters.get("project"), tag=filters.get("tags"), agent=filters.get("agent")
@@ -76,7 +76,10 @@ class BoardPages:
         )
 
     async def create(self, form: Form) -> str:
-        """Create a task in the person's name. A refused form is shown again with the person's input."""
+        """Create a task in the name of the person.
+
+        If the form is refused, it is shown again with the input.
+        """
         kind = form.get("task_type", "task")
         fields = {"project": form.get("project", "")}
         if kind == "gate":
@@ -105,8 +108,7 @@ class BoardPages:
         return f"/console/tasks/new?draft={keep(self._drafts, {**kept, 'message': message})}"
 
 
-#: Maximum characters of a description or a finding on its own page, of a finding in the list, and of
-#: metadata.
+#: Maximum characters of a description or finding on its own page, of a finding in the list, and of metadata.
 LONGEST_TEXT: Final = 40_000
 LONGEST_FINDING: Final = 1_500
 LONGEST_METADATA: Final = 4_000
@@ -120,9 +122,9 @@ _WIKI: Final = re.compile(r"\[\[([^\[\]\n|#]{1,500})")
 
 @frozen
 class Closing:
-    """Way to close a task: its button label, question, tool and success message.
+    """A way to close a task: its button label, question, tool and success message.
 
-    The form's `field` is passed to the tool under the same name. `task_asked.html` shows the result.
+    The form field `field` is passed to the tool under the same name. `task_asked.html` shows the result.
     """
 
     question: str
@@ -159,7 +161,7 @@ CLOSINGS: Final[Mapping[str, Closing]] = {
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the routes of the board, the new task form, the task page and its actions."""
+    """Add the routes of the board, the new task form, the task page and the actions on a task."""
     board, pages = BoardPages(console), TaskPages(console)
     app.get("/tasks")(board.board)
     console.asking(app, "/tasks/new", board.new, board.create)
@@ -172,12 +174,12 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class TaskPages:
-    """Console pages for one task."""
+    """The console pages about one task."""
 
     _console: Console
 
     async def task(self, task_id: str) -> Any:
-        """Show a task with its related data."""
+        """Show a task with its claims, findings, edges and events."""
         found = await self._console.parts.get(BoardReading).read(task_id)
         alone = request.args.get("finding")
         findings = [one for one in found.findings if alone is None or one.id == alone]
@@ -217,7 +219,7 @@ class TaskPages:
         )
 
     def _renderer(self, text: str, most: int) -> Callable[[], Markup]:
-        """Return a function that renders a text in a worker thread, with links looked up beforehand."""
+        """Return a function that renders texts in a worker thread. Links are looked up before."""
         text, graph = text[:most], self._console.parts.get(Catalogue).graph
         known = {name.strip(): graph.resolve(name.strip()) for name in set(_WIKI.findall(text))}
         return lambda: render_markdown(text, known.get)
@@ -228,7 +230,7 @@ class TaskPages:
         )
 
     async def ask_closing(self, name: str, task_id: str) -> Any:
-        """Show the effects of closing a task, and ask for confirmation."""
+        """Show the effects of closing a task, and ask the person to confirm."""
         effects, closing = await self._closable(name, task_id), CLOSINGS[name]
         return await self._ask(
             effects,
@@ -240,9 +242,9 @@ class TaskPages:
         )
 
     async def close(self, name: str, form: Form, task_id: str) -> str:
-        """Close a task in the person's name.
+        """Close a task in the name of the person.
 
-        Raises `PageRefused` if the effects differ from the shown ones.
+        Raises `PageRefused` if the effects are no longer the displayed effects.
         """
         closing = CLOSINGS[name]
         if form.get("seen") != _digest(await self._closable(name, task_id)):
@@ -265,7 +267,7 @@ class TaskPages:
         return f"/console/tasks/{task_id}"
 
     async def _closable(self, name: str, task_id: str) -> Effects:
-        """Return the effects of closing a task. The person needs to own the task or be `admin`."""
+        """Return the effects of closing a task. The person must own the task or have the right `admin`."""
         effects = await self._console.parts.get(BoardReading).effects(task_id)
         if not effects.task.is_open:
             raise PageRefused(f"Nothing was changed. The task is already {effects.task.status}.", 409)
@@ -275,7 +277,7 @@ class TaskPages:
         return effects
 
     async def ask_release(self, task_id: str) -> Any:
-        """Show whose work a release would stop, and ask for confirmation."""
+        """Show which agent a release would interrupt, and ask the person to confirm."""
         effects = await self._console.parts.get(BoardReading).effects(task_id)
         held = _held(effects.claims, request.args.get("aspect", ""))
         if held is None:
@@ -294,7 +296,7 @@ class TaskPages:
         )
 
     async def release(self, form: Form, task_id: str) -> str:
-        """Release the claim that was shown. The fence must match, so a later claim is never released."""
+        """Release the displayed claim. The fence must match, so that a later claim is never released."""
         fence, holder = whole(form.get("fence"), 18), form.get("agent", "")
         if fence is None or not holder:
             raise PageRefused("This form does not name a claim. Start on the task page.")
@@ -324,7 +326,7 @@ def _held(claims: Iterable[HeldClaim], aspect: str) -> HeldClaim | None:
 
 
 def _digest(effects: Effects) -> str:
-    """Return a short hash of all shown effects."""
+    """Return a short hash of all displayed effects."""
     seen = [
         effects.task.status,
         sorted(held.claim.fence for held in effects.claims),

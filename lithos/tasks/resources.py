@@ -26,7 +26,7 @@ from lithos.tasks.service.coordination import Coordination, TaskFilter
 
 @define(eq=False)
 class TaskResources:
-    """Task resources with claims, findings and blockers. Only open tasks are listed."""
+    """Task resources with claims, findings and blockers. The list contains only open tasks."""
 
     kind: ClassVar[str] = "task"
     template: ClassVar[dict[str, str]] = {
@@ -39,7 +39,7 @@ class TaskResources:
     _coordination: Coordination
 
     async def find(self, id: str) -> None:
-        """Check that the task exists. Raises `UnknownResource` if it does not."""
+        """Raise `UnknownResource` if the task does not exist."""
         with _known_task():
             await self._coordination.get(id)
 

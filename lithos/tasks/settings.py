@@ -12,7 +12,10 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class CoordinationConfig:
-    """Settings for task claims. A requested duration above the maximum is shortened, never refused."""
+    """Settings for task claims.
+
+    If a requested duration exceeds the maximum, it is shortened, never refused.
+    """
 
     claim_default_ttl_minutes: int = setting(
         60, "Default duration of a claim, in minutes.", whole(1, 525_600)

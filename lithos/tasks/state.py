@@ -1,4 +1,4 @@
-"""Task part of the server state."""
+"""The part of the server state that is about tasks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def count_tasks(store: CoordinationStore, reading: JournalThread, clock: C
 
 
 async def measure_claims(store: CoordinationStore, reading: JournalThread, clock: Clock) -> list[GaugeSample]:
-    """Return the gauges of running and of expired claims."""
+    """Return gauges for unexpired claims and for expired claims."""
     now = clock()
     counts = await reading.run(lambda: store.counts(now))
     return [

@@ -45,11 +45,11 @@ from lithos.tasks.model.task_commands import (
 from lithos.tasks.service.coordination import Coordination, TaskFilter, WaitingTasks
 from lithos.tasks.tools_rows import given_row, grant_row, view_rows
 
-#: Compact form of answers with tasks.
+#: The compact form of answers that contain tasks.
 TASKS = CompactForm(
     always=("tasks", "id", "title", "status", "claims", "blockers"), defaults={"task_type": "task"}
 )
-#: Decorator for tools that list tasks.
+#: Decorator of tools that list tasks.
 listing: Final = partial(tool, hints="RI", paged=CuttableAnswer(rows=("tasks",)), sparing=TASKS, of="tasks")
 
 
@@ -119,7 +119,7 @@ class StatsTool:
         return await using.get(ServerState).stats()
 
 
-#: Descriptions of parameters that several tools share.
+#: Parameter descriptions that several tools share.
 HELP_TASK = "Task id."
 HELP_AGENT = "Your agent id."
 HELP_ASPECT = "Your part of the work, e.g. research."
@@ -162,7 +162,10 @@ def _is_plain(using: Parts) -> bool:
 
 
 async def made_task(using: Parts, task_id: str) -> Answer:
-    """Return the answer to a created task, with `similar` if another open task has its title."""
+    """Return the answer about a created task.
+
+    If another open task has the same title, it includes `similar`.
+    """
     found = [] if _is_plain(using) else await using.get(Coordination).namesakes(task_id)
     similar = [
         {"id": each.id, "title": each.title, "created_by": each.created_by}

@@ -18,7 +18,7 @@ register_row(RestingTask, at=LEFT_OUT)
 
 
 def grant_row(grant: ClaimGrant) -> dict[str, Any]:
-    """Return the fence of a granted claim and its duration in minutes."""
+    """Return the fence of a granted claim, and the duration of the claim in minutes."""
     minutes = grant.ttl_minutes
     return {
         "fence": grant.claim.fence,
@@ -39,7 +39,7 @@ def given_row(given: ClaimedTask) -> dict[str, Any]:
 
 
 def _view_row(view: TaskView) -> dict[str, Any]:
-    """Return a task row with the requested claims and blockers."""
+    """Return a task row with claims and blockers, as far as they were requested."""
     row = row_of(view.task)
     if view.claims is not None:
         row["claims"] = [row_of(claim) for claim in view.claims]
@@ -49,7 +49,7 @@ def _view_row(view: TaskView) -> dict[str, Any]:
 
 
 def edge_row(directed: DirectedEdge) -> dict[str, Any]:
-    """Return a row for one edge as seen from the queried task."""
+    """Return the row of an edge as seen from the queried task."""
     edge = directed.edge
     return {
         "from_task_id": edge.source,
@@ -63,5 +63,5 @@ def edge_row(directed: DirectedEdge) -> dict[str, Any]:
 
 
 async def view_rows(views: Sequence[TaskView]) -> list[dict[str, Any]]:
-    """Return task rows with the requested extras. Other tasks of the event loop may run in between."""
+    """Return task rows with the requested extras. Other tasks of the event loop may run between two rows."""
     return await sliced_rows(views, _view_row)

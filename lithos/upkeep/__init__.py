@@ -1,4 +1,4 @@
-"""Package for the state of an installation: checks, health, note care, backups and usage counts.
+"""Upkeep of an installation: checks, health, note care, backups and usage counts.
 
 Only `vaults` and `app` use it.
 Never here: repairs without the operator's consent.

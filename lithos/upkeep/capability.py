@@ -1,4 +1,4 @@
-"""Upkeep as a capability: health, gauges, checks and note care."""
+"""The upkeep capability: health, gauges, checks and note care."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ MOST_OF_OVERVIEW: Final = 10
 def make_patient(
     config: Config, clock: Clock, live: RunningServer, files: NoteFiles, catalogue: Catalogue
 ) -> Installed:
-    """Return the input of the checks in a running server."""
+    """Return the input that the checks of a running server need."""
     survey = CheckedVault(config.of(StorageConfig).data_dir, files, catalogue, is_live=True)
     return Installed(config=config, clock=clock, live=live, survey=survey)
 
 
 def make_care(parts: CareSubjects) -> Care:
-    """Return the check runs of the console page Care."""
+    """Return the service that runs the checks of the console page Care."""
     return Care(CARE, MOST_OF_CARE, parts)
 
 
 def make_concerns(parts: CareSubjects) -> OverviewWarnings:
-    """Return the check runs of the console overview."""
+    """Return the service that runs the checks of the console overview."""
     return OverviewWarnings(OVERVIEW, MOST_OF_OVERVIEW, parts)
 
 
 def make_samples(metrics: Metrics, clock: Clock, broadcaster: Broadcaster, gauges: Gauges) -> Samples:
-    """Return the sampler of the metrics that the console shows."""
+    """Return the sampler that collects the metrics for the console."""
     return Samples(
         metrics,
         Threads(),

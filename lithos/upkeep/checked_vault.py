@@ -1,4 +1,4 @@
-"""The survey of the notes of a configured server."""
+"""A survey of all notes of a configured server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lithos.upkeep.checks.validation import CheckedVault, survey_notes
 
 
 def survey_of(config: Config, now: datetime) -> CheckedVault:
-    """Return the notes that a server scan would find now.
+    """Return the notes that a server would find if it scanned the notes folder now.
 
     Blocks. Raises `FileNotFoundError` if the notes folder does not exist.
     """

@@ -7,10 +7,10 @@ from typing import Final
 
 from lithos.server.command.declaring import DRY_RUN, CliCommand, count, flag, moment, take
 
-#: The same as `upkeep.checks.reconcile_indices.SCOPES`, which takes long to import.
-#: `tests/app/test_options.py` compares both.
+#: Equals `upkeep.checks.reconcile_indices.SCOPES`, which takes long to import. `tests/app/test_options.py`
+#: compares the two.
 SCOPES = ("indices", "graph", "provenance_projection")
-#: Help group of the options that select questions for `reconcile --forget-questions`.
+#: Title of the help group of options that select questions for `reconcile --forget-questions`.
 _WHICH: Final = "questions that --forget-questions deletes; all conditions must hold"
 
 COMMANDS: Final = (
@@ -85,7 +85,7 @@ COMMANDS: Final = (
     ), group="upkeep", place=210, reads_databases=True),
     CliCommand("doctor", "check the whole installation and give advice; exit 1 if a check fails",
         "lithos.upkeep.maintenance.check_commands:run_doctor",
-        needs_session=False,  # doctor must also report configuration errors
+        needs_session=False,  # without a session, doctor can also report configuration errors
         group="upkeep", place=230, reads_databases=True, takes_several=True,
     ),
     CliCommand("backup", "copy everything that cannot be rebuilt, also while a server runs",

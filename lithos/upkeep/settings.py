@@ -1,4 +1,4 @@
-"""The settings of note care."""
+"""The settings for note care."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class CareConfig:
-    """Settings of the checks for notes that need attention."""
+    """Settings of the checks that find notes that need attention."""
 
     days: int = setting(
         180,

@@ -1,4 +1,4 @@
-"""Health and gauges of a whole server: data directory, disk and start."""
+"""Health and gauges of the server: data directory, disk and start duration."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def measure_start(opening: Opening) -> Iterator[GaugeSample]:
 
 
 async def measure_disk(storage: StorageConfig, thread: GaugeThread) -> list[GaugeSample]:
-    """Return the free space on the disk of the data directory. Return nothing if it cannot be read."""
+    """Return the free space of the disk with the data directory.
+
+    Return nothing if the space cannot be read.
+    """
     data = storage.data_dir
     try:
         found = await thread.run(lambda: disk_usage(data))

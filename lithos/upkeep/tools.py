@@ -1,4 +1,4 @@
-"""Tools for looking after the notes: care reports, care tasks and usage counts.
+"""Tools for note care: care reports, care tasks and usage counts.
 
 The tools are specified in docs/spec/copies.md §5 and §6.
 """
@@ -21,7 +21,7 @@ from lithos.server.tools.serialization import row_of
 from lithos.upkeep.checks.care import Care, CareTasks
 from lithos.upkeep.checks.worth import DAYS, WorthCounter
 
-#: Seconds that a call waits for a report.
+#: Maximum seconds that a call waits for a report.
 PATIENCE: Final = 20.0
 
 

@@ -1,7 +1,6 @@
-"""Files of tokens, clients and grants, readable only by their user.
+"""Files that store tokens, clients and grants. Only their user can read them.
 
-Only its own package imports this package.
-It must not store a secret where a hash is enough.
+Only its own package imports this package. It must not store a secret if a hash is enough.
 """
 
 ROLE = "files"

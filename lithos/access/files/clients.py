@@ -1,7 +1,7 @@
-"""`.lithos/oauth_clients.json`: clients that registered on their own or were added by a command.
+"""`.lithos/oauth_clients.json`: clients that registered themselves, and clients that a command added.
 
-Registered clients are deleted after a day unless a grant uses them. A damaged file counts as empty, and the
-next change replaces the file: clients then register again.
+Registered clients are deleted after a day unless a grant uses them. A damaged file counts as empty. The next
+change replaces it, and clients must register again.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from lithos.kernel.values.times import format_time, parse_time
 
 CLIENTS: Final = "oauth_clients.json"
 _LOCK: Final = "oauth_clients.lock"
-#: Maximum number of clients, and time for which a registered client without a grant is kept.
+#: Maximum number of clients, and period after which a registered client without a grant is deleted.
 MOST_CLIENTS: Final = 500
 UNUSED: Final = timedelta(hours=24)
-#: Maximum bytes of the file: all clients at their maximum length.
+#: Maximum size of the file in bytes. All clients with fields of maximum length fit into it.
 LARGEST: Final = 8 * 1024 * 1024
 
 
 class ClientsFull(Exception):
-    """Error for `MOST_CLIENTS` clients that are all in use or new."""
+    """Error for a new client when all `MOST_CLIENTS` stored clients are in use or new."""
 
 
 class ClientStore:
-    """Clients of a data directory.
+    """The stored clients of a data directory.
 
     All methods may block and raise `OSError`. Changes also raise `LockTimeout`.
     """
@@ -58,7 +58,7 @@ class ClientStore:
         return next((each for each in self.read() if each.id == client_id), None)
 
     def add(self, client: OAuthClient, in_use: Collection[str], now: datetime) -> None:
-        """Store a client and delete unused clients. `in_use` contains the ids of clients with grants.
+        """Store a client and delete unused clients. `in_use` contains the ids of all clients with grants.
 
         Raises `ClientsFull`.
         """
@@ -83,7 +83,7 @@ class ClientStore:
 
 
 def _is_kept(client: OAuthClient, in_use: Collection[str], now: datetime) -> bool:
-    # A client from the future registered before the clock was set back.
+    # A registration time in the future means that the clock was set back after the registration.
     is_new = timedelta(0) <= now - client.created_at < UNUSED
     return client.is_added or client.id in in_use or is_new
 

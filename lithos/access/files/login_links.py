@@ -1,4 +1,4 @@
-"""`.lithos/login_links.json`: login links to the console for the operator, each valid once."""
+"""`.lithos/login_links.json`: links with which the operator logs in to the console. Each link works once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LARGEST: Final = 64 * 1024
 
 
 class LoginLinks:
-    """Login links of a data directory, stored as hashes.
+    """The login links of a data directory, stored as hashes.
 
     All methods may block and raise `OSError` and `LockTimeout`.
     """
@@ -42,7 +42,7 @@ class LoginLinks:
         return secret
 
     def take(self, secret: str, now: datetime) -> bool:
-        """Return whether the link is valid, and invalidate it."""
+        """Invalidate the link, and return whether it was valid."""
         digest = _digest(secret)
         with locked(self._lock):
             links = self._read(now)
@@ -53,7 +53,7 @@ class LoginLinks:
         return True
 
     def _read(self, now: datetime) -> list[tuple[str, datetime]]:
-        """Return the valid links, or an empty list if the file is damaged."""
+        """Return the valid links. If the file is damaged, return an empty list."""
         try:
             with self._path.open("rb") as file:
                 rows = json.loads(file.read(_LARGEST))["links"]

@@ -1,4 +1,4 @@
-"""Named tokens as values, and as rows of `tokens.json` with their grants (docs/spec/integration.md §3)."""
+"""Named tokens as values, and as `tokens.json` rows with their grants (docs/spec/integration.md §3)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lithos.kernel.values.principals import TOKEN_RIGHTS, Principal, Rights
 from lithos.kernel.values.times import format_optional, format_time, parse_time
 from lithos.notes.model.scopes import Scope
 
-#: Maximum characters of a token's name and of an agent id.
+#: Maximum characters of a token name and of an agent id.
 LONGEST_NAME: Final = 64
 LONGEST_AGENT: Final = 200
-#: Principal names that cannot be names of tokens.
+#: Names of principals that a token cannot have.
 RESERVED: Final = frozenset({"anyone", "auth_token", "owner"})
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@-]*[A-Za-z0-9])?")
 DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -29,8 +29,8 @@ DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 class Token:
     """One named token. `digest` is the SHA-256 of its secret in hexadecimal.
 
-    A token that a person granted to a client has a `grant`, which stores the hashes of the secrets. The
-    token's own `digest` then matches no secret and only identifies the grant.
+    If a person granted the token to a client, the token has a `grant` with the hashes of the secrets. The
+    `digest` of such a token matches no secret and only identifies the grant.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Token:
 
     @property
     def is_pending(self) -> bool:
-        """Return whether this is a grant whose client has not fetched its tokens yet.
+        """Return whether this is a grant whose client has not yet fetched its tokens.
 
         Such a grant is deleted automatically.
         """
@@ -61,7 +61,7 @@ class Token:
 
     @property
     def principal(self) -> Principal:
-        """Return the principal of callers that present this token."""
+        """Return the principal of callers that use this token."""
         is_connector = self.grant is not None
         return Principal(self.name, self.rights, self.agent, mark=self.digest[:16], is_connector=is_connector)
 
@@ -71,17 +71,18 @@ class TokenFile:
     """Content of a token file."""
 
     tokens: tuple[Token, ...] = ()
-    #: Digests of revoked tokens of every vault, so that a vault that returns does not restore them.
+    #: Digests of revoked tokens that were valid in every vault. With them, a vault that was absent cannot
+    #: restore a revoked token.
     gone: tuple[str, ...] = ()
 
 
 def digest_of(secret: bytes) -> str:
-    """Return the stored form (hash) of a secret."""
+    """Return the hash of a secret, which is the form in which it is stored."""
     return hashlib.sha256(secret).hexdigest()
 
 
 def token_of_row(row: dict[str, Any]) -> Token:
-    """Return the token of a row. Raises parse errors for a damaged row."""
+    """Return the token that a row describes. Raises parse errors for a damaged row."""
     token = Token(
         name=check_name(row["name"]),
         digest=row["hash"],
@@ -99,7 +100,7 @@ def token_of_row(row: dict[str, Any]) -> Token:
 
 
 def check_name(name: str) -> str:
-    """Check a token name for use in messages, logs and file lists. Raises `ValueError`."""
+    """Check that a token name is safe in messages, logs and file lists. Raises `ValueError`."""
     if not isinstance(name, str) or len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
         raise ValueError(
             f"A token name must have 1 to {LONGEST_NAME} letters, digits, dots, dashes, "
@@ -111,7 +112,7 @@ def check_name(name: str) -> str:
 
 
 def check_agent(agent: str) -> str:
-    """Return an agent id that every tool accepts, in Unicode form NFC. Raises `ValueError`."""
+    """Return an agent id in Unicode form NFC that every tool accepts. Raises `ValueError`."""
     is_text = isinstance(agent, str) and agent.isprintable()
     if not is_text or not agent or agent.strip() != agent or len(agent) > LONGEST_AGENT:
         raise ValueError(
@@ -169,7 +170,10 @@ def _row_of_grant(grant: OAuthGrant) -> dict[str, Any]:
 
 
 def _grant_of_row(row: dict[str, Any]) -> OAuthGrant:
-    """Return the grant of a row. Raises `KeyError`, `TypeError` or `ValueError` for a damaged row."""
+    """Return the grant that a row describes.
+
+    Raises `KeyError`, `TypeError` or `ValueError` for a damaged row.
+    """
     code, replaced_at = row["code"], row["replaced_at"]
     return OAuthGrant(
         client_id=_text(row["client_id"]),

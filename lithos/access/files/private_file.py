@@ -1,6 +1,6 @@
-"""Small files that several processes change under a lock.
+"""Small files that several processes change. A lock protects each change.
 
-Each change replaces the file durably, mode 0600.
+Each change replaces the whole file durably. The new file has mode 0600.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import Any, Final
 from lithos.kernel.databases.lock import NO_LOCKS
 from lithos.kernel.databases.private_files import replace_file, sync_folder
 
-#: Seconds to wait for another command, and seconds between two attempts.
+#: Seconds to wait for a lock that another command has, and seconds between two attempts.
 PATIENCE: Final = 10.0
 _PAUSE: Final = 0.02
 
 
 class LockTimeout(Exception):
-    """Error when another process holds the lock for `PATIENCE` seconds."""
+    """Error if another process has the lock for more than `PATIENCE` seconds."""
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[int]:
-    """Open and lock the lock file. A second command waits.
+    """Open and lock the lock file. A second command waits for the lock.
 
     Raises `LockTimeout`, `FileNotFoundError` if the folder is missing, and `OSError`.
     """
@@ -51,20 +51,21 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as failure:
-        # Without lock support (some network shares), two commands may change the file at the same time.
+        # If the file system has no locks (as on some network shares), two commands may change the file at the
+        # same time.
         if failure.errno not in NO_LOCKS:
             raise
     return True
 
 
 def replace_private(path: Path, document: Any) -> None:
-    """Replace a file durably with this JSON. The caller must hold the lock of the file.
+    """Replace a file durably with `content` as JSON. The caller must have locked the file.
 
     If `OSError` is raised, the file is unchanged.
     """
     data = json.dumps(document, indent=1).encode() + b"\n"
     fresh = path.with_name(f"{path.name}.new")
-    fresh.unlink(missing_ok=True)  # A crash may have left this file.
+    fresh.unlink(missing_ok=True)  # An earlier crash may have left this temporary file.
     try:
         replace_file(path, data, fresh, 0o600)
     except OSError:

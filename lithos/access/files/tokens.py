@@ -1,9 +1,11 @@
-"""Named tokens in `.lithos/tokens.json`, which give access to the server by the hash of a secret.
+"""Named tokens in `.lithos/tokens.json`.
 
-docs/spec/integration.md §3. A secret has 256 random bits, so a plain SHA-256 reveals nothing about it and
-needs no salt. The file is replaced as a whole, with mode 0600, under a lock on `.lithos/tokens.lock`. The
-lock file also records whether tokens are required: it survives a removed or damaged `tokens.json`, so that a
-lost file never opens a server.
+The file contains the hash of each secret that gives access to the server.
+
+Specified in docs/spec/integration.md §3. A secret has 256 random bits, so its plain SHA-256 reveals nothing
+and needs no salt. The file is replaced as a whole, with mode 0600, while `.lithos/tokens.lock` is locked. The
+lock file also records whether tokens are required. This record survives if `tokens.json` is removed or
+damaged, so that a lost file never opens a server.
 """
 
 from __future__ import annotations
@@ -46,19 +48,19 @@ __all__ = [
 ]  # fmt: skip
 
 TOKENS, LOCK = TOKEN_FILES
-#: Prefix of secrets, so that people and scanners recognise a leaked one.
+#: Prefix of all secrets. People and scanners recognise a leaked secret by it.
 PREFIX: Final = "lithos_"
 #: Maximum number of tokens, including expired ones.
 MOST_TOKENS: Final = 1_000
-#: Maximum bytes of all scopes, and of the file with every token at its maximum length.
+#: Maximum bytes of all scopes, and maximum bytes of the file if every token has its maximum length.
 LARGEST_SCOPES: Final = 8 * 1024 * 1024
 LARGEST: Final = LARGEST_SCOPES + 8 * 1024 * 1024
-#: File versions: without scopes, with scopes, and with tokens of every vault or traces of them. A Lithos that
-#: does not know a version refuses the file, so that no token is lost.
+#: File versions: without scopes, with scopes, and with tokens of every vault or their revocation records. An
+#: older Lithos refuses a file with a newer version, so that no token is lost.
 _VERSION: Final = 1
 _VERSION_WITH_SCOPES: Final = 2
 _VERSION_OF_EVERY_VAULT: Final = 3
-#: Maximum number of remembered revoked tokens of every vault. The newest tokens are kept.
+#: Maximum number of remembered revoked tokens of every vault. If there are more, the newest are kept.
 MOST_GONE: Final = 1_000
 #: Content of the lock file while tokens are required.
 _REQUIRED: Final = b"required\n"
@@ -68,8 +70,8 @@ T = TypeVar("T")
 class TokensUnreadable(Exception):
     """Error for a damaged, unreadable or missing token file. The message gives the reason and advice.
 
-    `may_pass` means that the error may be temporary, such as too many open files, so a retry may succeed.
-    `is_there` means that tokens are definitely defined.
+    `may_pass` means that the error may be temporary (for example too many open files), so a retry may
+    succeed. `is_there` means that tokens are definitely defined.
     """
 
     def __init__(self, path: Path, why: str, *, may_pass: bool = False, is_there: bool = True) -> None:
@@ -83,11 +85,11 @@ class TokensUnreadable(Exception):
 
 
 class TokenRefused(Exception):
-    """Error for an impossible change. The message says why and what to do."""
+    """Error for a change that is not possible. The message says why and what to do."""
 
 
 def read_tokens(private: Path) -> tuple[Token, ...] | None:
-    """Return the tokens of a data directory's private folder, or None if tokens were never required.
+    """Return the tokens in the private folder of a data directory, or None if tokens were never required.
 
     Raises `TokensUnreadable` if tokens are required but cannot be read.
     """
@@ -96,14 +98,14 @@ def read_tokens(private: Path) -> tuple[Token, ...] | None:
 
 
 def read_token_file(private: Path) -> TokenFile | None:
-    """Return the whole token file, in the same way as `read_tokens`."""
+    """Return the whole token file. Results and errors are as for `read_tokens`."""
     path = private / TOKENS
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except OSError as failure:
-        # With too many open files, opening raises the same error whether or not the file exists. `stat` needs
-        # no descriptor.
+        # If too many files are open, opening raises the same error for existing and missing files. `stat`
+        # needs no descriptor.
         size = _size_of(path)
         if size is not None:
             why = f"cannot be read ({failure.strerror})"
@@ -115,7 +117,7 @@ def read_token_file(private: Path) -> TokenFile | None:
 
 
 def is_released(private: Path) -> bool:
-    """Return whether a command has switched tokens off. A lost token file does not switch tokens off.
+    """Return whether a command has switched off tokens. A lost token file does not count.
 
     Raises `TokensUnreadable` if the state cannot be read now.
     """
@@ -150,7 +152,7 @@ def _parse(path: Path, data: bytes) -> TokenFile:
         if not all(isinstance(digest, str) and DIGEST.fullmatch(digest) for digest in gone):
             raise ValueError("no hashes")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        # The content of a damaged file is not quoted, because it may contain secrets.
+        # The message does not quote a damaged file, because the file may contain secrets.
         raise TokensUnreadable(path, "is damaged") from None
     return TokenFile(tokens, gone)
 
@@ -165,7 +167,7 @@ def make_token(
     *,
     every_vault: bool = False,
 ) -> tuple[Token, str]:
-    """Return a token that is not stored yet, and its secret. Raises `TokenRefused`."""
+    """Return a new token, which is not stored yet, and its secret. Raises `TokenRefused`."""
     try:
         check_name(name)
         if agent is not None:
@@ -179,7 +181,10 @@ def make_token(
 
 
 class TokenStore:
-    """Store for the tokens of a data directory, with or without a running server. All methods may block."""
+    """A store for the tokens of a data directory.
+
+    It works with and without a running server. All methods may block.
+    """
 
     def __init__(self, private: Path) -> None:
         """Store the tokens in `private`, the `.lithos` folder of the data directory."""
@@ -195,16 +200,21 @@ class TokenStore:
         expires_at: datetime | None,
         scope: Scope | None = None,
     ) -> tuple[Token, str]:
-        """Create a token and return it with its secret, which is not stored. `scope` limits its changes.
+        """Create a token.
 
-        If `TokenRefused`, `TokensUnreadable` or `OSError` is raised, no token was created.
+        Return it with its secret, which is not stored. `scope` limits what the token can change.
+
+        If it raises `TokenRefused`, `TokensUnreadable` or `OSError`, no token was created.
         """
         token, secret = make_token(name, rights, agent, now, expires_at, scope)
         self.insert(token)
         return token, secret
 
     def insert(self, token: Token) -> bool:
-        """Add a token. Return whether it is the first token ever. Raises the errors of `create`."""
+        """Add a token.
+
+        Return whether it is the first token that was ever added. Raises the errors of `create`.
+        """
 
         def decide(known: TokenFile) -> TokenFile:
             if any(each.name == token.name for each in known.tokens):
@@ -222,16 +232,18 @@ class TokenStore:
         return self.exchange(decide)
 
     def require(self) -> bool:
-        """Require tokens from now on, even if none exist. Return whether no token was ever defined before.
+        """Require tokens from now on, even if no token exists.
+
+        Return whether no token was ever defined before.
 
         Raises the errors of `create`.
         """
         return self.exchange(lambda known: known)
 
     def exchange(self, decide: Callable[[TokenFile], TokenFile]) -> bool:
-        """Replace or create the file with the result of `decide`. Return whether the file was missing.
+        """Replace or create the file with the result of `decide`. Return whether the file was missing before.
 
-        Raises the errors of `create` and of `decide`. In that case the file is unchanged.
+        Raises the errors of `create` and of `decide`. After an error the file is unchanged.
         """
         self._private.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with self._locked() as lock:
@@ -245,7 +257,7 @@ class TokenStore:
                 self._write(left)
             except OSError:
                 if known is None:
-                    os.ftruncate(lock, 0)  # no token was defined, so no token is required
+                    os.ftruncate(lock, 0)  # no token was defined before, so no token is required
                 raise
         return known is None
 
@@ -260,7 +272,7 @@ class TokenStore:
             found = next((each for each in tokens if each.name == name), None)
             if found is None:
                 names = ", ".join(each.name for each in tokens[:20]) or "none"
-                # The argument is not quoted, because it may be the secret itself.
+                # The message does not quote the argument, because the argument may be the secret itself.
                 raise TokenRefused(f"No token has that name. Existing tokens: {names}.")
             _require(lock)
             left = tuple(each for each in tokens if each is not found)
@@ -269,9 +281,9 @@ class TokenStore:
         return found, len(left)
 
     def change(self, decide: Callable[[tuple[Token, ...]], tuple[Sequence[Token], T]]) -> T:
-        """Replace the tokens with the result of `decide` in one step.
+        """Replace the tokens with the result of `decide` in one atomic step.
 
-        Return the additional result of `decide`.
+        Return the second result of `decide`.
 
         Raises `TokenRefused` for too many tokens, `TokensUnreadable` and `OSError`.
         """
@@ -300,7 +312,7 @@ class TokenStore:
             os.fsync(lock)
 
     def _known(self) -> TokenFile | None:
-        """Return the tokens. A missing file counts as empty, because creating a token restores it."""
+        """Return the tokens. A missing file counts as empty, and the next created token restores the file."""
         try:
             return read_token_file(self._private)
         except TokensUnreadable:
@@ -320,7 +332,7 @@ class TokenStore:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """Open and lock the lock file. A second command waits."""
+        """Open and lock the lock file. A second command waits for the lock."""
         try:
             with locked(self._private / LOCK) as lock:
                 yield lock
@@ -337,14 +349,14 @@ class TokenStore:
 
 
 def _require(lock: int) -> None:
-    """Record, before the first token is stored, that tokens are required from now on."""
+    """Record that tokens are required from now on. This is called before the first token is stored."""
     if os.fstat(lock).st_size != len(_REQUIRED):
         overwrite(lock, _REQUIRED)
         os.fsync(lock)
 
 
 def _check_room(tokens: Sequence[Token]) -> None:
-    """Raise `TokenRefused` if the scopes of these tokens do not fit into the file."""
+    """Raise `TokenRefused` if the scopes of these tokens are too large for the file."""
     if size_of_scopes(token.scope for token in tokens) > LARGEST_SCOPES:
         raise TokenRefused(
             "The patterns of all tokens together exceed the size limit. Use fewer or shorter "

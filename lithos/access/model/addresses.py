@@ -1,11 +1,14 @@
-"""Check for public network addresses, from which a stranger's document may be fetched."""
+"""A check whether a network address is public.
+
+Documents of strangers are fetched only from public addresses.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 from typing import Final
 
-#: IPv6 networks that carry an IPv4 address, and the position of that address (bits from the right).
+#: IPv6 networks that contain an IPv4 address, and the bit position of that address (from the right).
 _CARRIERS: Final = (
     (ipaddress.IPv6Network("::ffff:0:0/96"), 0),
     (ipaddress.IPv6Network("::ffff:0:0:0/96"), 0),
@@ -13,7 +16,7 @@ _CARRIERS: Final = (
     (ipaddress.IPv6Network("64:ff9b::/96"), 0),
     (ipaddress.IPv6Network("2002::/16"), 80),
 )
-#: Networks that some versions of the standard library do not count as private.
+#: Private networks that some versions of the standard library do not count as private.
 _MORE: Final = tuple(
     map(
         ipaddress.ip_network,
@@ -23,7 +26,7 @@ _MORE: Final = tuple(
 
 
 def is_public(text: str) -> bool:
-    """Return whether a text is an address outside all private networks and outside this machine."""
+    """Return whether a text is an address outside of all private networks and of this machine."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Access tokens of a foreign authorization server: the principal for the claims of a verified token."""
+"""Claims of access tokens from a foreign authorization server, and the principal for verified claims."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from typing import Any, Final
 
 from lithos.kernel.values.principals import RIGHTS, Principal, Rights, is_reserved
 
-#: Accepted signature algorithms: never `none`, and never an algorithm with a shared key.
+#: Accepted signature algorithms. `none` and algorithms with a shared key are never accepted.
 ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
 LEEWAY: Final = timedelta(seconds=60)
-#: Maximum characters of a name, and maximum values of a rights claim to check.
+#: Maximum characters of a name, and maximum number of checked values in a rights claim.
 _LONGEST: Final = 200
 _MOST_VALUES: Final = 100
 
 
 class NoPrincipal(Exception):
-    """Error for a verified token that gives no access.
+    """Error for a verified token that grants no access.
 
     The message gives the reason and never quotes the token.
     """
 
 
 def principal_of(claims: Mapping[str, Any], rights_claim: str, rights: Mapping[str, str]) -> Principal:
-    """Return the principal for these claims. Raises `NoPrincipal`.
+    """Return the principal that these claims describe. Raises `NoPrincipal`.
 
-    `rights` maps values of `rights_claim` (a text of words, or a list) to rights. The highest right counts.
+    `rights` maps values of `rights_claim` (a list, or a text of words) to rights. If several values match,
+    the highest right counts.
     """
     agent = next((claims[name] for name in ("email", "sub") if _is_name(claims.get(name))), None)
     if agent is None:
@@ -41,7 +42,7 @@ def principal_of(claims: Mapping[str, Any], rights_claim: str, rights: Mapping[s
 
 
 def end_of(claims: Mapping[str, Any]) -> datetime:
-    """Return when a token ends, including the leeway. Raises `NoPrincipal`."""
+    """Return the time at which a token ends, including the leeway. Raises `NoPrincipal`."""
     try:
         return datetime.fromtimestamp(int(claims["exp"]), UTC) + LEEWAY
     except (KeyError, TypeError, ValueError, OverflowError, OSError):

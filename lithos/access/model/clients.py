@@ -1,7 +1,7 @@
-"""Clients: their known properties, and the documents by which they describe themselves.
+"""OAuth clients: their known properties, and the documents in which they describe themselves.
 
-A client is known by its metadata document (the client id is the document's address), by registration, or by a
-command. All clients are public: none has a secret.
+A client is known by its metadata document (the client id is the address of the document), by registration, or
+by a command. All clients are public, which means that they have no secret.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from attrs import frozen
 from lithos.access.model.redirects import check_redirects
 from lithos.access.model.requests import OAuthRefused
 
-#: Maximum characters of an id, and of a stored name.
+#: Maximum characters of a client id, and of a stored client name.
 LONGEST_ID: Final = 500
 LONGEST_NAME: Final = 80
-#: Prefix of the client ids that this server assigns.
+#: Prefix of client ids that this server assigns.
 OWN_PREFIX: Final = "lithos-client-"
 _LARGEST_PORT: Final = 65_535
 _DOCUMENT: Final = re.compile(
@@ -31,9 +31,10 @@ _DOCUMENT: Final = re.compile(
 
 @frozen
 class OAuthClient:
-    """One client.
+    """One OAuth client.
 
-    `is_added` means that the operator added it by a command, so it is never deleted automatically.
+    `is_added` means that the operator added the client by a command. Such a client is never deleted
+    automatically.
     """
 
     id: str
@@ -44,12 +45,15 @@ class OAuthClient:
 
     @property
     def host(self) -> str:
-        """Return the host in the client's id, or "" for a registered client, whose origin is unknown."""
+        """Return the host in the client id.
+
+        Return "" for a registered client, because its origin is unknown.
+        """
         return urlsplit(self.id).netloc if is_document(self.id) else ""
 
 
 def is_document(client_id: str) -> bool:
-    """Return whether an id is the address of a metadata document in its only valid spelling."""
+    """Return whether an id is the address of a metadata document, in the only valid spelling."""
     found = None if len(client_id) > LONGEST_ID else _DOCUMENT.fullmatch(client_id)
     if found is None or int(found["port"] or 443) > _LARGEST_PORT:
         return False
@@ -67,7 +71,7 @@ def read_document(document: Any, client_id: str, now: datetime) -> OAuthClient:
 
 
 def read_registration(document: Any, client_id: str, now: datetime) -> OAuthClient:
-    """Return the client in a registration request (RFC 7591). Raises `OAuthRefused`."""
+    """Return the client that a registration request describes (RFC 7591). Raises `OAuthRefused`."""
     if not isinstance(document, Mapping):
         raise OAuthRefused("invalid_client_metadata", "Send a single JSON object with redirect_uris.")
     return _read(document, client_id, now, "invalid_redirect_uri")
@@ -82,7 +86,7 @@ def _read(document: Mapping[str, Any], client_id: str, now: datetime, error: str
 
 
 def read_name(given: object) -> str:
-    """Return a client's name for people: printable, on one line, and truncated."""
+    """Return the display name of a client: printable, on one line, and truncated."""
     text = given if isinstance(given, str) else ""
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[:1_000]).split())
     return line[:LONGEST_NAME] or "a client without a name"

@@ -1,9 +1,9 @@
-"""Grants: the rights that a person allowed to a client, with their code, access tokens and refresh token.
+"""Grants: the rights that a person gave to a client, with the code, access tokens and refresh token.
 
-Only hashes are stored. A code is valid once and an access token for an hour. A refresh token is valid until
-it is used, and a new token then replaces it. All refresh tokens of a grant begin with the same secret word,
-the token family, so that a replaced token can be recognised as one of the grant's although nothing else about
-it is stored.
+Only hashes are stored. A code is valid once, and an access token for an hour. A refresh token is valid until
+its first use, which replaces it with a new token. All refresh tokens of a grant begin with the same secret
+word, the token family. By this word, a replaced token is recognised as a token of the grant, although nothing
+else about it is stored.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from lithos.access.model.requests import OAuthRefused, is_verified
 
 CODE_LIFE: Final = timedelta(seconds=60)
 ACCESS_LIFE: Final = timedelta(hours=1)
-#: Time without use after which a grant ends.
+#: Period without use after which a grant ends.
 UNUSED: Final = timedelta(days=90)
-#: Time in which a replaced refresh token may be used again, in case the response was lost.
+#: Period in which a replaced refresh token may be used again, because the response may have been lost.
 GRACE: Final = timedelta(seconds=30)
-#: Maximum valid access tokens of a grant. A client uses the newest and perhaps the previous one.
+#: Maximum number of valid access tokens per grant. A client uses the newest token and perhaps the previous
+#: one.
 MOST_ACCESS: Final = 4
 
 
 @frozen
 class Code:
-    """An authorization code with the values to which it is bound."""
+    """An authorization code, and the values to which it is bound."""
 
     digest: str = field(repr=False)
     expires_at: datetime
@@ -38,7 +39,7 @@ class Code:
 
 @frozen
 class Access:
-    """One access token."""
+    """One access token of a grant."""
 
     digest: str = field(repr=False)
     expires_at: datetime
@@ -46,14 +47,17 @@ class Access:
     def is_valid(self, now: datetime) -> bool:
         """Return whether the token is valid.
 
-        A token that ends later than a new one would is invalid, because the clock was set back.
+        After the clock was set back, a token may end later than a new token would. Such a token is invalid.
         """
         return timedelta(0) < self.expires_at - now <= ACCESS_LIFE + timedelta(minutes=1)
 
 
 @frozen
 class Issued:
-    """Hashes of new access and refresh tokens. `family` is the hash of the refresh token's first word."""
+    """Hashes of new access and refresh tokens.
+
+    `family` is the hash of the first word of the refresh token.
+    """
 
     access: str = field(repr=False)
     refresh: str = field(repr=False)
@@ -62,7 +66,7 @@ class Issued:
 
 @frozen
 class OAuthGrant:
-    """The rights of a client. Name, agent, rights and end are stored in its token."""
+    """The rights of a client. Its token stores the name, the agent, the rights and the end."""
 
     client_id: str
     client_name: str
@@ -72,12 +76,15 @@ class OAuthGrant:
     access: tuple[Access, ...] = ()
     family: str = field(default="", repr=False)
     refresh: str = field(default="", repr=False)
-    #: The previous refresh token, and the time of its replacement.
+    #: The previous refresh token, and the time at which it was replaced.
     former: str = field(default="", repr=False)
     replaced_at: datetime | None = None
 
     def has_ended(self, now: datetime) -> bool:
-        """Return whether the grant has ended: its code expired unused, or it was unused for too long."""
+        """Return whether the grant has ended.
+
+        It ends if its code expires unused, or if it is unused for too long.
+        """
         if not self.code.is_used:
             return not self._is_fresh(now)
         return now - self.used_at >= UNUSED
@@ -88,7 +95,7 @@ class OAuthGrant:
     def redeem(
         self, client_id: str, redirect_uri: str, verifier: str, resource: str | None, now: datetime
     ) -> None:
-        """Check that an unused authorization code may be exchanged. Raises `OAuthRefused`."""
+        """Check that an authorization code is still unused and may be exchanged. Raises `OAuthRefused`."""
         if not self._is_fresh(now):
             raise OAuthRefused("invalid_grant", "The code has expired. Start again.")
         if client_id != self.client_id:
@@ -100,12 +107,18 @@ class OAuthGrant:
         self.check_resource(resource)
 
     def check_resource(self, resource: str | None) -> None:
-        """Check that the requested resource is the allowed one. Raises `OAuthRefused`."""
+        """Check that the requested resource is the resource that the person allowed.
+
+        Raises `OAuthRefused`.
+        """
         if resource is not None and resource != self.resource:
             raise OAuthRefused("invalid_target", "The resource differs from that of the authorization.")
 
     def may_repeat(self, digest: str, now: datetime) -> bool:
-        """Return whether this refresh token was replaced just now, so that its answer may have been lost."""
+        """Return whether this refresh token was replaced a moment ago.
+
+        The response with the new token may have been lost.
+        """
         if digest != self.former or self.replaced_at is None:
             return False
         return timedelta(0) <= now - self.replaced_at <= GRACE

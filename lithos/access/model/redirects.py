@@ -1,7 +1,7 @@
-"""Redirect URIs: which URIs a client may have, and whether a request names one of them.
+"""Redirect URIs: the URIs that a client may register, and the match of a request with these URIs.
 
-URIs are compared as texts, byte for byte (RFC 9700 §4.1). The port of loopback URIs is ignored (RFC 8252
-§7.3), because programs listen on any free port.
+URIs are compared byte for byte (RFC 9700 §4.1). For loopback URIs the port is ignored (RFC 8252 §7.3),
+because programs listen on any free port.
 """
 
 from __future__ import annotations
@@ -11,28 +11,29 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import SplitResult, urlencode, urlsplit
 
-#: Maximum characters of a URI, and maximum URIs of a client.
+#: Maximum characters of a URI, and maximum number of URIs per client.
 LONGEST_URI: Final = 1_000
 MOST_URIS: Final = 10
-#: Schemes that do not start an application on the browser's machine.
+#: Schemes that start no application on the machine of the browser.
 _NO_APPLICATION: Final = frozenset({
     "about", "blob", "chrome", "data", "file", "filesystem", "ftp", "gopher", "http", "https", "intent",
     "javascript", "mailto", "sms", "tel", "vbscript", "view-source", "ws", "wss",
 })  # fmt: skip
-#: Characters of a URI: no control characters, blanks, quotes, backslashes, angle brackets or fragments.
+#: Allowed characters of a URI. Control characters, blanks, quotes, backslashes, angle brackets and fragments
+#: are not allowed.
 _TEXT: Final = re.compile(r"[a-z][a-z0-9+.-]*:[!$%&'()*+,./0-9:;=?@A-Z\[\]_a-z~-]+")
 _LOOPBACK: Final = frozenset({"127.0.0.1", "[::1]", "localhost"})
 _LOOPBACK_URI: Final = re.compile(
     r"(?P<host>http://(?:127\.0\.0\.1|\[::1\]|localhost))(?::[0-9]{1,5})?(?P<rest>(?:[/?].*)?)"
 )
-#: A host that browsers and this program parse in the same way, with or without a port.
+#: A host, with or without a port, that browsers and this program parse in the same way.
 _AUTHORITY: Final = re.compile(
     r"(?P<host>[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*|\[::1\])(?::[0-9]{1,5})?"
 )
 
 
 def check_redirect(uri: object) -> str:
-    """Return a valid redirect URI. Raises `ValueError` with the reason and without the URI."""
+    """Return a valid redirect URI. Raises `ValueError` with the reason, but without the URI."""
     if not isinstance(uri, str) or len(uri) > LONGEST_URI or not _TEXT.fullmatch(uri):
         raise ValueError(
             f"a redirect URI must be an absolute URI of at most {LONGEST_URI} ASCII characters "
@@ -60,20 +61,20 @@ def check_redirects(uris: object) -> tuple[str, ...]:
 
 
 def is_known(uri: str, known: Iterable[str]) -> bool:
-    """Return whether a client with the `known` redirect URIs may get its answer at `uri`."""
+    """Return whether a client with these `known` redirect URIs may get its response at `uri`."""
     asked = _without_port(uri)
     return any(uri == one or (asked is not None and asked == _without_port(one)) for one in known)
 
 
 def with_answer(uri: str, answer: Mapping[str, str]) -> str:
-    """Return the address at which a client gets an answer."""
+    """Return the redirect URI with the parameters of the response."""
     return f"{uri}{'&' if '?' in uri else '?'}{urlencode(answer)}"
 
 
 def place_of(uri: str) -> str:
-    """Return the target of an answer, for people and for a page's policy.
+    """Return the target of a response, for display to people and for the policy of a page.
 
-    The target is an origin, or a scheme with its colon.
+    The target is an origin, or a scheme with a colon.
     """
     parts = _split(uri)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else f"{parts.scheme}:"

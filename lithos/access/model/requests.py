@@ -1,4 +1,4 @@
-"""Parser for requests to the OAuth endpoints. Each parameter occurs once, and errors follow the RFCs."""
+"""Parser for requests to the OAuth endpoints. A parameter may occur only once, and errors follow the RFCs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from attrs import field, frozen
 
 from lithos.kernel.values.principals import REMOTE_RIGHTS, Rights
 
-#: Maximum parameters of a request, and maximum characters of a parameter.
+#: Maximum number of parameters in a request, and maximum characters of a parameter.
 MOST_PARAMETERS: Final = 40
 LONGEST_VALUE: Final = 2_000
-#: Rights of a token by the scope that clients request.
+#: Rights of a token, by the scope that a client requests.
 SCOPES: Final = REMOTE_RIGHTS
-#: Resources of a token, below the server's address. All of them mean the whole server.
+#: Paths of token resources, relative to the server address. All of them stand for the whole server.
 RESOURCE_PATHS: Final = ("", "/mcp", "/sse")
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
 class OAuthRefused(Exception):
-    """Error for a refused request. `error` is the RFC's code, and `description` never quotes a secret."""
+    """Error for a refused request.
+
+    `error` is the code in the RFC, and `description` never quotes a secret.
+    """
 
     def __init__(self, error: str, description: str, status: int = 400) -> None:
         super().__init__(description)
@@ -37,7 +40,7 @@ class OAuthRefused(Exception):
 
 @frozen
 class AuthorizationRequest:
-    """A client's request to a person. `scopes` are in the order of `SCOPES`."""
+    """A request of a client for consent by a person. `scopes` are in the order of `SCOPES`."""
 
     client_id: str
     redirect_uri: str
@@ -76,9 +79,9 @@ def take(given: Mapping[str, str], name: str) -> str:
 
 
 def read_authorization(given: Mapping[str, str], server: str) -> AuthorizationRequest:
-    """Parse a request to `/oauth/authorize` whose client and redirect URI are already verified.
+    """Parse a request to `/oauth/authorize`. Its client and redirect URI must already be verified.
 
-    `server` is the address of the server. Raises `OAuthRefused`, whose error is sent to the client.
+    `server` is the address of the server. Raises `OAuthRefused`, and the client gets that error.
     """
     if take(given, "response_type") != "code":
         raise OAuthRefused("unsupported_response_type", "The only supported response_type is code.")
@@ -102,9 +105,9 @@ def read_authorization(given: Mapping[str, str], server: str) -> AuthorizationRe
 
 
 def read_scopes(text: str | None) -> tuple[Rights, ...]:
-    """Return the requested scopes, or all scopes if none is requested. Unknown scopes are ignored.
+    """Return the requested scopes, or all scopes if the request names none. Unknown scopes are ignored.
 
-    Raises `OAuthRefused` if no known scope is left.
+    Raises `OAuthRefused` if the request contains only unknown scopes.
     """
     asked = SCOPES if text is None else tuple(text.split())
     found = tuple(scope for scope in SCOPES if scope in asked)
@@ -116,7 +119,7 @@ def read_scopes(text: str | None) -> tuple[Rights, ...]:
 def read_resource(text: str | None, server: str) -> str:
     """Return the resource of the token (RFC 8707).
 
-    Raises `OAuthRefused` for a resource outside this server.
+    Raises `OAuthRefused` if the resource is not on this server.
     """
     if text is None:
         return server
@@ -134,10 +137,10 @@ def is_verified(challenge: str, verifier: str) -> bool:
 
 
 def scope_text(rights: Rights) -> str:
-    """Return the scopes of a right for the token response: `write` includes read."""
+    """Return the scopes of a right for the token response. `write` includes `read`."""
     return " ".join(SCOPES[: SCOPES.index(rights) + 1]) if rights in SCOPES else ""
 
 
 def most_of(scopes: Iterable[Rights]) -> Rights:
-    """Return the right that includes all of these scopes."""
+    """Return the smallest right that includes all of these scopes."""
     return max(scopes, key=SCOPES.index)

@@ -1,8 +1,8 @@
 """The server as its own authorization server: clients, codes, tokens, grants (docs/spec/connectors.md §3).
 
-Changes are durable before the response. A grant is a named token of the store, so all code that lists,
-revokes or follows named tokens includes grants. The client id of a request is looked up only for a person who
-may consent: nothing is fetched for strangers.
+All changes are durable before the response is sent. A grant is a named token in the store, so code that
+lists, revokes or follows named tokens also covers grants. The client of a request is looked up only for a
+person who may consent. Nothing is fetched for strangers.
 """
 
 from __future__ import annotations
@@ -56,24 +56,28 @@ from lithos.notes.model.scopes import Scope
 log = get_logger("lithos.oauth")
 T = TypeVar("T")
 
-#: Maximum registrations per address and hour, and maximum addresses to remember.
+#: Maximum registrations per address and hour, and maximum number of addresses to remember.
 MOST_REGISTRATIONS: Final = 20
 HOUR: Final = 3600.0
 MOST_ADDRESSES: Final = 10_000
-#: Maximum responses to refresh tokens kept for the short time in which a response may get lost.
+#: Maximum number of responses to refresh tokens that are remembered for a short time, because a response may
+#: get lost.
 MOST_ANSWERS: Final = 1_000
 
 
 @frozen
 class ConsentRequest:
-    """A request that a person may allow, with its client."""
+    """A request that a person may allow, and its client."""
 
     client: OAuthClient
     request: AuthorizationRequest
 
 
 class Unanswerable(Exception):
-    """Error for a request with an unverified redirect URI. Only the person sees the error."""
+    """Error for a request with an unverified redirect URI.
+
+    The error is shown to the person and not sent to the client.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -82,7 +86,7 @@ class Unanswerable(Exception):
 
 @frozen
 class Allowed:
-    """A person's decision: the client's agent name, rights, paths and end."""
+    """The decision of a person: agent name, rights, paths and end for the client."""
 
     agent: str
     rights: Rights
@@ -92,9 +96,11 @@ class Allowed:
 
 
 class AuthorizationServer:
-    """Gives clients access by OAuth. `address` is `server.public_url`, the issuer.
+    """An OAuth authorization server, which gives clients access.
 
-    Raises `OAuthRefused` for errors of a client, and for disk errors (`temporarily_unavailable`).
+    `address` is `server.public_url`, the issuer.
+
+    Raises `OAuthRefused` for client errors, and also for disk errors (`temporarily_unavailable`).
     """
 
     def __init__(
@@ -109,21 +115,24 @@ class AuthorizationServer:
         self._tokens = TokenStore(private)
         self._clients = ClientStore(private)
         self._links = LoginLinks(private)
-        #: Registration times of each address within the last hour.
+        #: Times of the registrations of each address in the last hour.
         self._registered: Newest[str, deque[float]] = Newest(MOST_ADDRESSES)
-        #: Responses to refresh tokens by the token's hash, with their times.
+        #: Responses to refresh tokens with their times, by the hash of the token.
         self._answers: Newest[str, tuple[datetime, dict[str, Any]]] = Newest(MOST_ANSWERS)
         self._changing = trio.Lock()
 
     @property
     def grants(self) -> list[Token]:
-        """Return the grants by time, including ended grants, but without grants whose code was not used."""
+        """Return the grants sorted by time.
+
+        Ended grants are included, but grants with an unused code are not.
+        """
         return [each for each in self._keyring.named if each.grant is not None and not each.is_pending]
 
     # -- clients --------------------------------------------------------------------------------
 
     async def register(self, document: Any, address: str) -> dict[str, Any]:
-        """Register a client (RFC 7591) for a request from this address."""
+        """Register a client (RFC 7591) that sent its request from this address."""
         now = self._clock()
         client = read_registration(document, f"{OWN_PREFIX}{secrets.token_urlsafe(16)}", now)
         self._count_registration(address)
@@ -161,7 +170,7 @@ class AuthorizationServer:
     async def examine(self, given: Mapping[str, str]) -> ConsentRequest:
         """Return the client and its request.
 
-        Raises `OAuthRefused` if the client should get the error, else `Unanswerable`.
+        Raises `OAuthRefused` if the client should get the error, and `Unanswerable` otherwise.
         """
         client_id, redirect_uri = given.get("client_id", ""), given.get("redirect_uri", "")
         if not client_id or not redirect_uri:
@@ -185,7 +194,10 @@ class AuthorizationServer:
     # -- a person's decision ---------------------------------------------------------------------
 
     def refuse(self, given: Mapping[str, str], refusal: OAuthRefused) -> str:
-        """Return the address at which the client gets a refusal. `examine` has verified its redirect URI."""
+        """Return the address at which the client gets a refusal.
+
+        `examine` must have verified the redirect URI.
+        """
         answer = {"error": refusal.error, "error_description": refusal.description}
         return self._answer(given["redirect_uri"], given.get("state"), answer)
 
@@ -269,7 +281,7 @@ class AuthorizationServer:
             if digest == grant.refresh:
                 return evolve(token, grant=grant.issuing(pair.issued, now))
             if grant.may_repeat(digest, now):
-                # The answer was lost with the process that sent it, so its token was never used.
+                # The first response was lost with the process that sent it, so its token was never used.
                 repeated = evolve(
                     grant.issuing(pair.issued, now), former=digest, replaced_at=grant.replaced_at
                 )
@@ -286,7 +298,7 @@ class AuthorizationServer:
         return told
 
     def _kept_answer(self, digest: str, client_id: str, now: datetime) -> dict[str, Any] | None:
-        """Return the recent response to this refresh token, if its grant was not changed since."""
+        """Return the recent response to this refresh token, if its grant has not changed since then."""
         _, told = self._answers.get(digest, (now, None))
         if told is None:
             return None
@@ -304,7 +316,7 @@ class AuthorizationServer:
             del self._answers[key]
 
     async def revoke(self, given: Mapping[str, str]) -> None:
-        """End the grant of a token (RFC 7009). Unknown tokens are ignored."""
+        """End the grant of a token (RFC 7009). An unknown token is ignored."""
         secret, client_id = take(given, "token"), take(given, "client_id")
         digest, word = digest_text(secret), family_of(secret)
         family = None if word is None else digest_text(word)
@@ -320,7 +332,7 @@ class AuthorizationServer:
             log.info("oauth grant returned by client", grant=name)
 
     async def throw_out(self, name: str) -> bool:
-        """End a grant for a person. Return whether a grant of that name existed."""
+        """End a grant on behalf of a person. Return whether a grant with that name existed."""
 
         def remove(tokens: Sequence[Token]) -> tuple[Sequence[Token], bool]:
             left = [each for each in tokens if each.name != name or each.grant is None]
@@ -329,13 +341,13 @@ class AuthorizationServer:
         return await self._change(remove)
 
     async def take_link(self, secret: str) -> bool:
-        """Return whether a login link is valid, and invalidate it."""
+        """Invalidate a login link, and return whether it was valid."""
         return await self._aside(partial(self._links.take, secret, self._clock()))
 
     # -- the file -------------------------------------------------------------------------------
 
     def _find(self, is_it: Callable[[OAuthGrant], bool]) -> Token | None:
-        """Return the matching grant among the loaded grants, without reading the disk."""
+        """Return the matching grant among the loaded grants. Never reads the disk."""
         return next(
             (each for each in self._keyring.named if each.grant is not None and is_it(each.grant)), None
         )
@@ -348,13 +360,13 @@ class AuthorizationServer:
         *,
         is_held: bool = False,
     ) -> Token:
-        """Change a grant as `decide` says, and return its changed token.
+        """Change a grant to the result of `decide`, and return its changed token.
 
-        If `decide` returns None, the grant is revoked, and the error has the description `again`. Raises
-        `OAuthRefused`, also for an unknown grant.
+        If `decide` returns None, the grant is revoked, and an error with the description `again` is raised.
+        Raises `OAuthRefused`, also for an unknown grant.
         """
         if self._find(is_it) is None:
-            raise unknown_grant()  # strangers must not cause disk access
+            raise unknown_grant()  # strangers must not be able to cause disk access
 
         def change(tokens: Sequence[Token]) -> tuple[Sequence[Token], Token | OAuthRefused]:
             for place, token in enumerate(tokens):
@@ -378,11 +390,11 @@ class AuthorizationServer:
     async def _change(
         self, decide: Callable[[tuple[Token, ...]], tuple[Sequence[Token], T]], *, is_held: bool = False
     ) -> T:
-        """Change the tokens durably, and update the running server before any response."""
+        """Change the tokens durably, and update the running server before the response is sent."""
         if not is_held:
             async with self._changing:
                 return await self._change(decide, is_held=True)
-        with trio.CancelScope(shield=True):  # keep file and memory equal even if the client disconnects
+        with trio.CancelScope(shield=True):  # file and memory must stay equal even if the client disconnects
             said = await self._aside(partial(self._tokens.change, decide))
             await self._keyring.follow()
         return said

@@ -1,7 +1,9 @@
-"""Metadata documents of clients, fetched from addresses that strangers chose (docs/spec/connectors.md §3).
+"""Metadata documents of clients.
 
-Each address of the host is checked, and Lithos connects to a checked address, so a name that later
-resolves to another address is harmless. Redirects and proxies are not used, and nothing is decompressed.
+They are fetched from addresses that strangers chose (docs/spec/connectors.md §3).
+
+Each address of the host is checked, and Lithos connects to a checked address. A name that later resolves to
+another address therefore does no harm. Redirects and proxies are not used, and no response is decompressed.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from lithos.kernel.values.limits import Newest
 
 log = get_logger("lithos.oauth")
 
-#: Limits for a document: seconds to fetch it, bytes, and time to keep it.
+#: Limits for a document: seconds to fetch it, size in bytes, and period for which it is cached.
 PATIENCE: Final = 5.0
 LARGEST: Final = 64 * 1024
 LONGEST_KEPT: Final = timedelta(hours=24)
@@ -36,23 +38,26 @@ MOST_KEPT: Final = 200
 _MAX_AGE: Final = re.compile(r"(?:^|,)\s*max-age=\"?([0-9]{1,9})\"?\s*(?:,|$)", re.IGNORECASE)
 _UNKEPT: Final = re.compile(r"(?:^|,)\s*(?:no-store|no-cache|private)\b", re.IGNORECASE)
 
-#: Function that resolves a host and port to addresses as texts.
+#: Function that resolves a host and port to addresses (as texts).
 Resolve = Callable[[str, int], Awaitable[list[str]]]
-#: Function that opens a stream to an address and port. TLS is added on top.
+#: Function that opens a stream to an address and port. TLS is added on top of the stream.
 Connect = Callable[[str, int], Awaitable[trio.abc.Stream]]
 Secure = Callable[[trio.abc.Stream, str], trio.abc.Stream]
 
 
 @frozen
 class Fetched:
-    """Body of a document, and the time for which it may be cached."""
+    """The body of a document, and the period for which it may be cached."""
 
     body: bytes = field(repr=False)
     kept: timedelta
 
 
 class NotFetched(Exception):
-    """Error for a document that could not be fetched. The message contains only words of this program."""
+    """Error for a document that could not be fetched.
+
+    The message never contains text from the remote host.
+    """
 
 
 @frozen
@@ -74,7 +79,7 @@ class Fetcher:
         return cls(_resolve, trio.open_tcp_stream, secure)
 
     async def fetch(self, url: str) -> Fetched:
-        """Return the document at an https address. Raises `NotFetched`."""
+        """Return the document at an `https` address. Raises `NotFetched`."""
         try:
             with trio.fail_after(PATIENCE):
                 return await self._fetch(url)
@@ -117,7 +122,7 @@ def _request(host: str, path: str) -> bytes:
 
 
 async def _read(stream: trio.abc.Stream) -> Fetched:
-    """Return the response, with limits for its head and body."""
+    """Return the response. The sizes of its head and body are limited."""
     connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=LARGEST)
     connection.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
     connection.send(h11.EndOfMessage())
@@ -145,7 +150,7 @@ async def _read(stream: trio.abc.Stream) -> Fetched:
 
 
 def _kept(header: bytes) -> timedelta:
-    """Return how long the host allows the document to be cached."""
+    """Return the period for which the host allows the document to be cached."""
     text = header.decode("latin-1")
     found = _MAX_AGE.search(text)
     if found is None or _UNKEPT.search(text):
@@ -154,7 +159,7 @@ def _kept(header: bytes) -> timedelta:
 
 
 class Documents:
-    """Clients described by documents, cached as long as the documents allow."""
+    """Clients that documents describe. A document is cached for as long as it allows."""
 
     def __init__(self, clock: Callable[[], datetime], fetcher: Fetcher | None = None) -> None:
         self._clock = clock
@@ -162,7 +167,7 @@ class Documents:
         self._kept: Newest[str, tuple[datetime, OAuthClient]] = Newest(MOST_KEPT)
 
     async def find(self, client_id: str) -> OAuthClient:
-        """Return the client whose id is this address. Raises `OAuthRefused`."""
+        """Return the client with this address as its id. Raises `OAuthRefused`."""
         now = self._clock()
         end, client = self._kept.get(client_id, (now, None))
         if client is not None and timedelta(0) < end - now <= LONGEST_KEPT:

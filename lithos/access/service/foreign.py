@@ -1,7 +1,7 @@
-"""Access tokens of a foreign authorization server, checked with the keys that it publishes.
+"""Access tokens of a foreign authorization server. They are checked with the keys that the server publishes.
 
-docs/spec/connectors.md §4. Keys are fetched on first use, and again for an unknown `kid`, at most once a
-minute. The address of the keys comes from the issuer's metadata and never from the token.
+Specified in docs/spec/connectors.md §4. Keys are fetched on first use, and again for an unknown `kid`, at
+most once a minute. The address of the keys comes from the metadata of the issuer and never from a token.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from lithos.kernel.values.principals import Principal
 
 log = get_logger("lithos.oauth")
 
-#: Seconds between two requests for the issuer's keys, and timeout of a request.
+#: Minimum seconds between two requests for the keys of the issuer, and timeout of a request.
 EVERY: Final = 60.0
 PATIENCE: Final = 5.0
-#: Limits: bytes of an issuer's document, number of its keys, bytes of a token, and tokens to remember.
+#: Limits: bytes of a document of the issuer, number of its keys, bytes of a token, and number of remembered
+#: tokens.
 LARGEST: Final = 256 * 1024
 MOST_KEYS: Final = 50
 LONGEST_TOKEN: Final = 16 * 1024
 MOST_KNOWN: Final = 1_000
 _WELL_KNOWN: Final = ("oauth-authorization-server", "openid-configuration")
 
-#: Function that fetches the JSON at an address, or returns None.
+#: Function that fetches the JSON at an address. It returns None if that fails.
 Get = Callable[[str], Awaitable[Any]]
 
 
 class ForeignTokens:
-    """Verifier of tokens from one issuer. `prepare` may use the network, `find` never does."""
+    """A verifier for the tokens of one issuer. `prepare` may use the network, and `find` never does."""
 
     def __init__(
         self,
@@ -57,11 +58,11 @@ class ForeignTokens:
         self._keys: dict[str, jwt.PyJWK] = {}
         self._looked_at = float("-inf")
         self._looking = trio.Lock()
-        #: Admitted principals by the hash of their token, with the token's end.
+        #: Admitted principals and the end of their token, by the hash of the token.
         self._known: Newest[bytes, tuple[Principal, datetime]] = Newest(MOST_KNOWN)
 
     async def prepare(self, secret: bytes) -> None:
-        """Fetch the keys that a token may need."""
+        """Fetch the keys that may be needed to verify a token."""
         kid = _kid_of(secret)
         if kid is None or kid in self._keys:
             return
@@ -73,7 +74,7 @@ class ForeignTokens:
             await self._look()
 
     async def _look(self) -> None:
-        """Load the issuer's current keys. If the issuer is unreachable, the known keys stay."""
+        """Load the current keys of the issuer. If the issuer is unreachable, the known keys stay valid."""
         for name in _WELL_KNOWN:
             document = await self._get(f"{self._issuer.rstrip('/')}/.well-known/{name}")
             if isinstance(document, dict) and document.get("issuer") == self._issuer:
@@ -90,7 +91,7 @@ class ForeignTokens:
         self._known.clear()
 
     def find(self, secret: bytes) -> Principal | None:
-        """Return the principal of a currently valid token, or None for any other token."""
+        """Return the principal of a currently valid token. Return None for any other token."""
         kid = _kid_of(secret)
         if kid is None:
             return None
@@ -107,11 +108,14 @@ class ForeignTokens:
         return principal
 
     def _verify(self, secret: bytes, kid: str, now: datetime) -> tuple[Principal, datetime]:
-        """Return the principal and end of a token. Raises `jwt.PyJWTError` or `NoPrincipal`."""
+        """Return the principal of a token and the time at which the token ends.
+
+        Raises `jwt.PyJWTError` or `NoPrincipal`.
+        """
         key = self._keys.get(kid)
         if key is None:
             raise NoPrincipal("its key is unknown")
-        # The server's own clock checks the times below.
+        # The times in the token are checked below with the clock of the server.
         claims = jwt.decode(
             secret,
             key,
@@ -134,17 +138,17 @@ class ForeignTokens:
         return principal_of(claims, self._rights_claim, self._rights), end
 
     def is_valid(self, principal: Principal) -> bool:
-        """Return whether a currently valid token admitted this principal."""
+        """Return whether a token that is currently valid admitted this principal."""
         now = self._clock()
         return any(known == principal and now < end for known, end in self._known.values())
 
     def next_end(self, after: datetime) -> datetime | None:
-        """Return the next end of an admitted token."""
+        """Return when the next admitted token ends."""
         return min((end for _, end in self._known.values() if after < end), default=None)
 
 
 def _kid_of(secret: bytes) -> str | None:
-    """Return the id of the key that a token names, or None if the token cannot be valid."""
+    """Return the key id in a token, or None if the token cannot be valid."""
     if secret.count(b".") != 2 or len(secret) > LONGEST_TOKEN:
         return None
     try:
@@ -156,7 +160,7 @@ def _kid_of(secret: bytes) -> str | None:
 
 
 def _key_of(row: Any) -> tuple[str, jwt.PyJWK] | None:
-    """Return a published key with its id, if its algorithm is accepted."""
+    """Return a published key with its id. Return None if its algorithm is not accepted."""
     try:
         key = jwt.PyJWK(row)
     except (jwt.PyJWTError, AttributeError, TypeError, ValueError, KeyError):
@@ -168,7 +172,7 @@ def _key_of(row: Any) -> tuple[str, jwt.PyJWK] | None:
 
 
 async def fetch_json(url: str) -> Any:
-    """Return the JSON at an address that the operator configured, or None if it cannot be fetched."""
+    """Return the JSON at an address that the operator configured. Return None if it cannot be fetched."""
     import httpx2  # noqa: PLC0415 - not before there is something to ask
 
     if not url.startswith(("https://", "http://127.0.0.1", "http://localhost", "http://[::1]")):

@@ -1,4 +1,4 @@
-"""Creation of the secrets of a grant, and addition of grants to the named tokens."""
+"""Creation of the secrets of a grant, and storage of grants among the named tokens."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from lithos.access.files.tokens import LONGEST_NAME, MOST_TOKENS, Token, digest_
 from lithos.access.model.grants import ACCESS_LIFE, Issued, OAuthGrant
 from lithos.access.model.requests import OAuthRefused, scope_text
 
-#: Prefixes of the secrets, so that people and scanners recognise a leaked one.
+#: Prefixes of the secrets. People and scanners recognise a leaked secret by them.
 _CODE, _ACCESS, _REFRESH = "lithos_c_", "lithos_a_", "lithos_r_"
-#: Characters of the first word of a refresh token, which identifies its grant.
+#: Number of characters of the first word of a refresh token. This word identifies the grant.
 _FAMILY: Final = 22
 
 
 @frozen
 class Pair:
-    """A new access token and a new refresh token."""
+    """A new pair of access token and refresh token."""
 
     access: str = field(repr=False)
     refresh: str = field(repr=False)
@@ -48,7 +48,7 @@ def digest_text(secret: str) -> str:
 
 
 def family_of(refresh: str) -> str | None:
-    """Return the first word of a refresh token, or None for any other text."""
+    """Return the first word of a refresh token. Return None for any other text."""
     word = refresh.removeprefix(_REFRESH)[:_FAMILY]
     return word if refresh.startswith(_REFRESH) and len(word) == _FAMILY else None
 
@@ -81,10 +81,10 @@ def split_off(
 
 
 def without_ended(tokens: Sequence[Token], now: datetime) -> list[Token]:
-    """Return the tokens without grants whose code expired unused.
+    """Return the tokens without the grants whose code expired unused.
 
-    If space is short, ended grants are dropped too, the longest unused first. As few as possible are dropped,
-    because every grant may seem to have ended while the clock is wrong.
+    If space is short, ended grants are dropped too, and the longest unused grant is dropped first. As few
+    grants as possible are dropped, because a wrong clock may make every grant seem ended.
     """
     kept = [
         each for each in tokens if each.grant is None or each.grant.code.is_used or not each.has_expired(now)
@@ -101,7 +101,7 @@ def _last_used(token: Token) -> datetime:
 
 
 def free_name(wanted: str, taken: set[str]) -> str:
-    """Return an unused token name that resembles the client's name."""
+    """Return an unused token name that is similar to the client name."""
     signs = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in wanted.lower())
     base = "-".join(filter(None, signs.split("-")))[: LONGEST_NAME - 8].strip("-") or "client"
     names = (f"{base}-{number}" for number in range(1, MOST_TOKENS + 2))

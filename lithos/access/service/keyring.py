@@ -1,9 +1,9 @@
-"""Tokens that a running server accepts: the owner's token, `server.auth_token`, and named tokens on disk.
+"""Tokens that a running server accepts: the owner token, `server.auth_token`, and the named tokens on disk.
 
-The file of named tokens is checked every `EVERY` seconds. If it is damaged, unreadable or missing after
+The file of named tokens is checked every `EVERY` seconds. If it is damaged or unreadable, or missing after
 tokens were defined, the server refuses named tokens and never opens access. A temporary read error proves
-nothing: the file is read again at each check, and a server without tokens is open again as soon as the file
-can be read.
+nothing, so the file is read again at each check. A server without tokens is open again as soon as the file is
+readable.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ log = get_logger("lithos.tokens")
 
 #: Seconds between two checks of the file. A revoked token is refused within 2 s.
 EVERY: Final = 0.5
-#: Seconds in which a just changed file may change again without another modification time.
+#: Seconds after a change in which the file may change again without a new modification time.
 UNSETTLED: Final = 3.0
-#: Scope for calls whose named token no longer exists: they can change nothing.
+#: Scope of calls whose named token no longer exists. They can change nothing.
 NOTHING: Final = Scope((), ())
 
 _Look = tuple[tuple[int, ...] | None, ...]
@@ -58,7 +58,7 @@ class _Key:
         return self.expires_at is None or now < self.expires_at
 
     def end(self, now: datetime) -> datetime | None:
-        """Return when the key will end, or None if it has no end or has already ended."""
+        """Return when the key will end. Return None if it never ends or has already ended."""
         if not self.is_valid(now):
             return None
         ends = (self.expires_at, None if self.access is None else self.access.expires_at)
@@ -66,9 +66,9 @@ class _Key:
 
 
 class TokenRing:
-    """Currently valid tokens: `server.auth_token`, the named tokens, and the owner's own token.
+    """The currently valid tokens: `server.auth_token`, the named tokens, and the token of the owner.
 
-    Until `run` has read the file, only the configured token and the owner's token are known.
+    Until `run` has read the file, the ring contains only the configured token and the owner token.
     """
 
     def __init__(
@@ -80,19 +80,20 @@ class TokenRing:
         asks_always: bool = False,
         looking: Blocking | None = None,
     ) -> None:
-        """Make a ring for the tokens in `private`, the `.lithos` folder of the data directory.
+        """Create a ring for the tokens in `private`, the `.lithos` folder of the data directory.
 
-        If `asks_always` is set, callers need a token even if none was ever defined.
+        If `asks_always` is set, callers always need a token, even if no token was ever defined.
         """
         self._private = private
         #: Tokens of a foreign authorization server, if one is configured.
         self.foreign: ForeignTokens | None = None
-        #: Function that returns whether the other vaults of the process require no token either. A single
-        #: vault with tokens closes all vaults.
+        #: Function that returns whether no other vault of the process requires a token. If one vault has
+        #: tokens, all vaults require a token.
         self.others_ask_nothing: Callable[[], bool] = lambda: True
         self._clock = clock
         self._looking = looking or Threads()
-        #: Token for commands and hooks of users who may read the lock file. Each process creates a new token.
+        #: Token for commands and hooks of users who may read the lock file. Each process creates its own
+        #: token.
         self.own_token = secrets.token_urlsafe(32)
         self._fixed = [_key(OWNER, self.own_token)]
         self._is_fixed_open = auth_token is None and not asks_always
@@ -101,9 +102,10 @@ class TokenRing:
         self._tokens: tuple[Token, ...] | None = None
         self._is_known = False
         self._trouble: str | None = None
-        #: Whether tokens were defined since this process started. An unreadable file does not prove it.
+        #: Whether tokens were defined since this process started. An unreadable file does not prove that they
+        #: were.
         self._were_defined = False
-        #: Whether the last read error may be temporary, so that the file is read again at each check.
+        #: Whether the last read error may be temporary. If so, the file is read again at each check.
         self._may_pass = False
         self._by_digest: Mapping[bytes, _Key] = {}
         self._by_principal: Mapping[Principal, Sequence[_Key]] = {}
@@ -114,17 +116,17 @@ class TokenRing:
 
     @property
     def is_open(self) -> bool:
-        """Return whether no token is required, so that all callers are the owner."""
+        """Return whether no token is required. All callers then have the rights of the owner."""
         return self.asks_nothing and self.others_ask_nothing()
 
     @property
     def asks_nothing(self) -> bool:
-        """Return whether no token is defined, or False if a token file is unreadable."""
+        """Return whether no token is defined. Return False if a token file is unreadable."""
         return self._is_fixed_open and self._is_known and self._tokens is None
 
     @property
     def trouble(self) -> str | None:
-        """Return the reason why named tokens are refused, with advice, for `/health`."""
+        """Return why named tokens are refused, with advice, for `/health`."""
         return self._trouble
 
     @property
@@ -134,7 +136,7 @@ class TokenRing:
 
     @property
     def announcement(self) -> str | None:
-        """Return the start message about named tokens, or None if none were ever defined."""
+        """Return the startup message about named tokens. Return None if no named token was ever defined."""
         if self._trouble is not None:
             return f"{self._trouble}."
         if self._tokens is None:
@@ -145,18 +147,18 @@ class TokenRing:
         return f"Named tokens: {len(self._tokens)}{past}"
 
     def accept(self, secret: str) -> None:
-        """Accept another token with full access until this process ends."""
+        """Accept a further token with full access until this process ends."""
         self._is_fixed_open = False
         if hashlib.sha256(secret.encode()).digest() not in self._by_digest:
             self._fixed.append(_key(AUTH_TOKEN, secret))
             self._arrange()
 
     def find(self, secret: bytes) -> Principal | None:
-        """Return the principal of a token, or None for a wrong or expired token.
+        """Return the principal of a token. Return None for a wrong or expired token.
 
-        The time of the lookup reveals nothing about any token: the lookup uses the SHA-256 of the presented
-        secret, and no caller can choose a secret whose digest begins like that of a 256-bit secret. The found
-        digest is compared in constant time.
+        The duration of the lookup reveals nothing about any token. The lookup uses the SHA-256 of the given
+        secret, and no caller can choose a secret whose digest begins like the digest of a 256-bit secret. The
+        digest that was found is compared in constant time.
         """
         digest = hashlib.sha256(secret).digest()
         key = self._by_digest.get(digest)
@@ -165,7 +167,7 @@ class TokenRing:
         return key.principal if key.is_valid(self._clock()) else None
 
     def fingerprint(self, principal: Principal) -> bytes | None:
-        """Return the digest that identifies a principal's token, in other rings too.
+        """Return the digest that identifies the token of a principal in every ring.
 
         Return None for a principal without a token.
         """
@@ -173,12 +175,12 @@ class TokenRing:
         return keys[0].digest if keys else None
 
     def has(self, fingerprint: bytes) -> bool:
-        """Return whether the token with this fingerprint is valid here."""
+        """Return whether this ring has a valid token with this fingerprint."""
         key = self._by_digest.get(fingerprint)
         return key is not None and key.is_valid(self._clock())
 
     def is_valid(self, principal: Principal) -> bool:
-        """Return whether this principal's token still exists, unexpired, with the same rights and agent."""
+        """Return whether the token of this principal is still valid, with the same rights and agent."""
         if principal == ANYONE:
             return self.is_open
         now = self._clock()
@@ -187,9 +189,11 @@ class TokenRing:
         return self.foreign is not None and self.foreign.is_valid(principal)
 
     def scope_of(self, principal: Principal) -> Scope | None:
-        """Return the current scope of this principal's token, or None without a scope or named token.
+        """Return the current scope of the principal's token.
 
-        If the token was revoked, replaced or became unreadable since the call was admitted, return `NOTHING`.
+        Return None if it has no scope or is not a named token.
+
+        Return `NOTHING` if the token was revoked, replaced or became unreadable after the call was admitted.
         """
         if principal in self._scopes:
             return self._scopes[principal]
@@ -197,9 +201,9 @@ class TokenRing:
 
     @property
     def next_change(self) -> trio.Event:
-        """Return an event that is set once a principal may have become invalid.
+        """Return an event that is set as soon as a principal may be invalid.
 
-        A token was then revoked or changed, or has expired.
+        This happens when a token is revoked, changed or expired.
         """
         return self._changed
 
@@ -208,12 +212,12 @@ class TokenRing:
         await self._changed.wait()
 
     async def follow(self) -> None:
-        """Load this process's own changes to the file immediately."""
+        """Load changes that this process made to the file, without waiting for the next check."""
         if await self._read():
             self._tell()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Follow the file until cancelled. Calls `started` after the first read."""
+        """Follow the file until cancelled. Calls `started` after the file was read for the first time."""
         seen, settled = await self._looking.run(self._look), False
         await self._read()
         task_status.started()
@@ -222,7 +226,7 @@ class TokenRing:
             await trio.sleep(EVERY)
             now = await self._looking.run(self._look)
             if now != seen or not settled or self._may_pass:
-                # A file replaced within one tick of its clock may look unchanged.
+                # If a file is replaced within one tick of its clock, it may look unchanged.
                 settled = now == seen and self._is_old(now)
                 seen = now
                 if await self._read():
@@ -233,7 +237,7 @@ class TokenRing:
                 due = min(ends, default=None)
             before, at = at, self._clock()
             if at < before:
-                due = self._next_expiry()  # expired tokens may become valid again
+                due = self._next_expiry()  # expired tokens may become valid again if the clock is set back
             if due is not None and at >= due:
                 due = self._next_expiry()
                 self._tell()
@@ -247,8 +251,8 @@ class TokenRing:
                 self._were_defined |= tokens is not None
                 self._may_pass = False
             except TokensUnreadable as failure:
-                # Access is closed: defined tokens are refused, and no other caller has access. The server
-                # opens again only if the file becomes readable and shows that no token was defined.
+                # Access is closed: named tokens and all other callers are refused. The server opens again
+                # only when the file is readable and shows that no token was defined.
                 tokens, trouble = (), str(failure)
                 self._were_defined |= failure.is_there
                 self._may_pass = failure.may_pass
@@ -300,7 +304,7 @@ class TokenRing:
 
 
 def _keys_of(token: Token) -> Iterator[_Key]:
-    """Yield the keys that admit the token's principal: its secret, or the access tokens of its grant."""
+    """Yield the keys that admit the principal of a token: its secret, or the access tokens of its grant."""
     if token.grant is None:
         yield _Key(token.principal, bytes.fromhex(token.digest), token.expires_at)
         return
@@ -313,7 +317,10 @@ def _key(principal: Principal, secret: str) -> _Key:
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """Return a tuple that changes with the file. An unreadable file gives a tuple of another length."""
+    """Return a tuple that changes when the file changes.
+
+    For an unreadable file, the tuple has another length.
+    """
     try:
         found = os.stat(path)
     except FileNotFoundError:

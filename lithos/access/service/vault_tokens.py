@@ -1,8 +1,8 @@
-"""Tokens of several vaults. Each vault's own token file alone decides about access to that vault.
+"""Tokens for several vaults. Only the token file of a vault decides about access to that vault.
 
-Specified in docs/spec/integration.md §3.1. The hash of a secret is written to the file of each vault where
-the token is valid. After the first token, all vaults require one, because callers without a token would
-otherwise get access to the other vaults.
+Specified in docs/spec/integration.md §3.1. The hash of a secret is stored in the file of each vault in which
+the token is valid. As soon as one token exists, all vaults require a token. Otherwise callers without a token
+would get access to the vaults that have no tokens.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FAILURES: Final = (TokenRefused, TokensUnreadable, OSError)
 
 @frozen
 class VaultToken:
-    """A token with the vaults where it is valid, in their order."""
+    """A token, and the vaults in which it is valid, in the order of the vaults."""
 
     token: Token
     vaults: tuple[str, ...]
@@ -41,18 +41,18 @@ class VaultToken:
 
 @frozen
 class DiscoveredTokens:
-    """The tokens of several vaults, and the vaults whose token file cannot be used, with the reason."""
+    """The tokens of several vaults, and the vaults with unusable token files, with the reasons."""
 
     tokens: tuple[VaultToken, ...]
-    #: Whether any vault requires a token. In that case all vaults require one.
+    #: Whether any vault requires a token. If so, all vaults require a token.
     is_required: bool
     troubles: Mapping[str, str] = field(factory=dict)
 
 
 def find_tokens(privates: Mapping[str, Path]) -> DiscoveredTokens:
-    """Return all tokens of these vaults.
+    """Return all tokens of the vaults in `privates`.
 
-    A token that differs between vaults occurs once per variant. Blocks.
+    If a token has different properties in different vaults, each variant is returned once. Blocks.
     """
     vaults: dict[Token, list[str]] = {}
     troubles: dict[str, str] = {}
@@ -72,10 +72,12 @@ def find_tokens(privates: Mapping[str, Path]) -> DiscoveredTokens:
 
 
 def insert_token(token: Token, chosen: Mapping[str, Path], others: Mapping[str, Path]) -> None:
-    """Add a token to the chosen vaults and require tokens in the others. If one vault fails, undo the change.
+    """Add a token to the chosen vaults, and require tokens in all others.
 
-    `others` are all other configured vaults. Raises `TokenRefused`, which names the failed vault and the
-    vaults where the token could not be removed again. Blocks.
+    If a vault fails, the change is undone.
+
+    `others` are all other configured vaults. Raises `TokenRefused`, which names the failed vault and any
+    vaults from which the token could not be removed again. Blocks.
     """
     done: list[tuple[str, TokenStore, bool, bool]] = []
     for vault, private in (*chosen.items(), *others.items()):
@@ -92,7 +94,7 @@ def insert_token(token: Token, chosen: Mapping[str, Path], others: Mapping[str, 
 
 
 def _take_back(token: Token, done: Iterable[tuple[str, TokenStore, bool, bool]]) -> Iterator[str]:
-    """Restore each file. Yield the vaults where that failed."""
+    """Restore the token file of each vault. Yield the vaults in which that failed."""
     for vault, store, is_chosen, is_first in done:
         try:
             if is_chosen:
@@ -109,9 +111,9 @@ def _without(known: TokenFile, token: Token) -> TokenFile:
 
 
 def revoke_token(name: str, privates: Mapping[str, Path]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Revoke a token. Return the vaults where that was done, and the failed vaults with the reasons.
+    """Revoke a token. Return the vaults in which it was revoked, and the failed vaults with the reasons.
 
-    Raises `TokenRefused` if no vault has the token and no vault failed. Blocks.
+    Raises `TokenRefused` if no vault has the token and every vault could be checked. Blocks.
     """
     revoked: list[str] = []
     troubles: dict[str, str] = {}
@@ -126,7 +128,7 @@ def revoke_token(name: str, privates: Mapping[str, Path]) -> tuple[tuple[str, ..
         except FAILURES as failure:
             troubles[vault] = _said(failure)
     if not revoked and not troubles:
-        # The argument is not quoted, because it may be the secret itself.
+        # The message does not quote the argument, because the argument may be the secret itself.
         known = ", ".join([*names][:20]) or "none"
         raise TokenRefused(f"No token in {', '.join(privates)} has that name. Existing tokens: {known}.")
     return tuple(revoked), troubles
@@ -135,7 +137,7 @@ def revoke_token(name: str, privates: Mapping[str, Path]) -> tuple[tuple[str, ..
 def open_all(privates: Mapping[str, Path]) -> None:
     """Stop requiring tokens in all vaults.
 
-    Raises `TokenRefused` while a vault has tokens, like `stop_asking`.
+    Raises `TokenRefused` if a vault still has tokens, like `stop_asking`.
     """
     found = find_tokens(privates)
     if found.tokens or found.troubles:
@@ -149,11 +151,13 @@ def open_all(privates: Mapping[str, Path]) -> None:
 
 
 def spread_tokens(privates: Sequence[Path]) -> tuple[str, ...]:
-    """Synchronise the vaults of a starting server. `privates` are their `.lithos` folders. Blocks.
+    """Synchronise the tokens of all vaults when a server starts.
 
-    Vaults get missing tokens of every vault, except revoked tokens, and all vaults require tokens once one
-    vault has any. Without any token, no file is created. Return messages about failures: a failed vault stays
-    unchanged and refuses named tokens if its file is unreadable.
+    `privates` are their `.lithos` folders. Blocks.
+
+    Tokens of every vault are added to vaults that lack them, unless they were revoked. If one vault has
+    tokens, all vaults require tokens. If there are no tokens, no file is created. Return messages about
+    failures. A failed vault stays unchanged, and if its file is unreadable, it refuses named tokens.
     """
     files: dict[Path, TokenFile | None] = {}
     troubles: list[str] = []
@@ -194,7 +198,7 @@ def spread_tokens(privates: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _spread(file: TokenFile, every: Sequence[Token], gone: Sequence[str]) -> TokenFile:
-    """Return the file with all missing tokens of every vault that fit, without revoked ones."""
+    """Return the file with the missing tokens of every vault (as far as they fit), without revoked tokens."""
     kept = [token for token in file.tokens if not (token.every_vault and token.digest in gone)]
     names = {token.name for token in kept}
     lacking = [token for token in every if token.name not in names][: max(0, MOST_TOKENS - len(kept))]

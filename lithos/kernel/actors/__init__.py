@@ -1,7 +1,6 @@
-"""Mailboxes and their supervision, threads, memory, and the progress of a start.
+"""Mailboxes and their supervision, threads, memory, and the progress of a server start.
 
-Its own package and later packages import this package.
-It must not interpret messages.
+This package and the packages above it use these modules. It must not interpret messages.
 """
 
 ROLE = "actor"

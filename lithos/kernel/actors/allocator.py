@@ -1,12 +1,12 @@
-"""Tuning of glibc's malloc, which otherwise keeps the peak of freed memory for every thread.
+"""Tuning of glibc's malloc, which otherwise retains the peak of freed memory for every thread.
 
-By default each worker thread gets its own arena. Memory that a large batch frees in one arena is not reused
-by other threads and not returned to the system.
+By default, each worker thread gets its own arena. If a large batch frees memory in one arena, other threads
+cannot reuse it, and it is not returned to the system.
 
-A commit of the full-text index allocates about 15 MB in blocks of 1 to 4 MB and then frees all of them. The
-commit runs in its own thread, which may use either arena. The freed blocks leave a gap in the arena, which
-small, longer-lived blocks then fill, so the next commit grows the arena again. Under constant writes, a
-server grew in steps of 20 MB. Therefore large blocks are mapped one by one during a commit, and leave no gap
+A full-text index commit allocates about 15 MB in blocks of 1 to 4 MB and then frees all of them. The commit
+runs in its own thread, which may use either arena. The freed blocks leave a gap in the arena. Small,
+longer-lived blocks then fill the gap, so the next commit grows the arena again. Under constant writes, a
+server grew in steps of 20 MB. During a commit, large blocks are therefore mapped one by one, and leave no gap
 when they are freed.
 """
 
@@ -28,19 +28,19 @@ from lithos.kernel.actors.threads import Threads
 _ARENA_MAX: Final = -8
 _MAP_FROM: Final = -3
 _TRIM_FROM: Final = -1
-#: Number of arenas: one for the event loop and one for the workers. More arenas only keep more memory.
+#: Number of arenas: one for the event loop and one for the workers. More arenas would only retain more
+#: memory.
 _ARENAS: Final = 2
-#: Seconds between two returns of free memory to the system. Each return blocks a worker thread for a few
+#: Seconds between two calls that return free memory to the system. Each call blocks a worker thread for a few
 #: milliseconds.
 TRIM_EVERY: Final = 30.0
 
-#: Values for the time in which large blocks are kept apart, and for all other times. The first number is the
-#: block size in bytes from which a block is mapped on its own, unless a gap has space for it. The second
-#: number is the free space that an arena keeps at its end. While large blocks are kept apart, the threshold
-#: is tantivy's smallest large block, and an arena keeps no free space for such a block. At other times, the
-#: buffers that a scan of 400,000 vectors and a transformer allocate repeatedly stay in the arenas, because
-#: mapping costs one trap into the kernel per 4 kB. For a transformer, mapping would take two thirds more
-#: processor time.
+#: Values while large blocks are mapped one by one, and values for all other times. The first number is the
+#: minimum size in bytes of a block that is mapped on its own if no gap has space for it. The second number is
+#: the free space that an arena retains at its end. The first pair uses tantivy's smallest large block as the
+#: minimum size, and an arena retains no free space for such a block. With the second pair, the buffers that a
+#: scan of 400,000 vectors and a transformer allocate repeatedly stay in the arenas, because mapping costs one
+#: trap into the kernel per 4 kB. For a transformer, mapping would take two thirds more processor time.
 _APART: Final = (1 << 20, 1 << 20)
 _TOGETHER: Final = (8 << 20, 16 << 20)
 
@@ -55,27 +55,32 @@ def _glibc() -> Any | None:
 
 @functools.cache
 def _holding() -> Any:
-    """Return the C library for calls that keep the GIL. Use it only for functions that take a microsecond.
+    """Return the C library for calls that do not release the GIL.
 
-    Releasing the GIL and taking it back from a busy event loop would take longer than such a call.
+    Use it only for functions that take a microsecond.
+
+    Releasing the GIL and getting it back from a busy event loop would take longer than the call.
     """
     return ctypes.PyDLL(None)
 
 
 def limit_arenas() -> bool:
-    """Limit all threads to a few shared arenas. Return whether malloc supports the limit."""
+    """Limit all threads to a few shared arenas. Return whether malloc supports this limit."""
     library = _glibc()
     return library is not None and bool(library.mallopt(_ARENA_MAX, _ARENAS))
 
 
 def return_memory() -> bool:
-    """Return free memory to the system, without holding the GIL. Return whether any was free. Blocks."""
+    """Return free memory to the system without holding the GIL.
+
+    Return whether there was any free memory. Blocks.
+    """
     library = _glibc()
     return library is not None and bool(library.malloc_trim(0))
 
 
 async def keep_returning() -> None:
-    """Return free memory periodically, until cancelled."""
+    """Periodically return free memory to the system, until cancelled."""
     blocking = Threads()
     while _glibc() is not None:
         await trio.sleep(TRIM_EVERY)
@@ -84,7 +89,10 @@ async def keep_returning() -> None:
 
 @define
 class _Apart:
-    """Count of the threads that want large blocks apart: the setting applies to the whole process."""
+    """Counter of the threads that want large blocks to be mapped one by one.
+
+    The setting applies to the whole process.
+    """
 
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _threads: int = field(default=0, init=False)
@@ -107,7 +115,10 @@ _apart: Final = _Apart()
 
 @contextmanager
 def large_blocks_apart() -> Iterator[None]:
-    """Map large blocks of all threads one by one while the context is open. Any thread may call this."""
+    """Map the large blocks of all threads one by one while the block runs.
+
+    Any thread may call this function.
+    """
     if _glibc() is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""Failure boundary of background work: failures are logged, and the work is retried later."""
+"""Failure boundary for background work. It logs failures, and the work is retried later."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ log = get_logger("lithos.enrichment")
 
 
 async def survive(event: str, work: Callable[[], Awaitable[object]], **fields: Any) -> bool:
-    """Run background work. Return False if it raised. The failure is then logged as `event`.
+    """Run background work. If it raises, log the failure as `event` and return False.
 
-    No caller waits for background work, so not even a bug in it may end the server. `Cancelled` propagates.
+    No caller waits for background work, so even a bug in it must not end the server. `Cancelled` propagates.
     """
     try:
         await work()

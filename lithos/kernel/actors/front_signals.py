@@ -8,11 +8,11 @@ from attrs import field, frozen
 
 @frozen
 class FrontSignals:
-    """Events of a server's front. A server without a front sets `loaded` at once."""
+    """Events of a server's HTTP front. A server without a front sets `loaded` at once."""
 
     #: Set once the front accepts connections.
     listens: trio.Event = field(factory=trio.Event)
-    #: Set once a client waits for a library that the front still has to load.
+    #: Set once a client waits for a library that the front has not loaded yet.
     wanted: trio.Event = field(factory=trio.Event)
-    #: Set once no client has to wait for a library of the front any more.
+    #: Set once no client needs to wait for a library of the front.
     loaded: trio.Event = field(factory=trio.Event)

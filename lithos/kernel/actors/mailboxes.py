@@ -1,7 +1,7 @@
 """The actor kit: mailboxes, request and reply, batching, supervision and orderly shutdown.
 
 An actor is a function that serves an inbox. The inbox is a bounded queue, so a full queue slows the senders
-down. Other code holds the actor's `Mailbox`. `ask` waits for the reply, under one deadline for queueing and
+down. Other code uses the actor's `Mailbox`. `ask` waits for the reply, and its deadline covers queueing and
 work. `post` queues the message and returns its `Envelope`, a future on which the sender can await the reply
 later. `run_batches` takes all queued messages and flushes them as one batch, which gives group commit.
 `supervise` restarts a crashed actor without losing queued messages. To shut down, close the first mailbox:
@@ -34,7 +34,10 @@ R = TypeVar("R")
 
 
 class ActorDown(Exception):
-    """The actor died while it held the request, which may or may not have been applied. Read again first."""
+    """The actor died before it replied to the request.
+
+    The request may or may not have been applied, so read again first.
+    """
 
 
 class ActorGaveUp(Exception):
@@ -47,14 +50,18 @@ class ShuttingDown(Exception):
 
 @attrs.define(eq=False)
 class Envelope(Generic[M, R]):
-    """One request and, once the actor has resolved it, its reply: a future that one caller awaits."""
+    """One request, and its reply once the actor has resolved it.
+
+    An envelope is a future that one caller awaits.
+    """
 
     message: M
-    #: The caller stopped waiting (timeout or cancellation). Drop the request if work on it has not begun.
+    #: Whether the caller stopped waiting (timeout or cancellation). If so, the request is dropped unless work
+    #: on it has begun.
     abandoned: bool = False
     done: trio.Event = attrs.field(factory=trio.Event)
     result: outcome.Outcome[R] | None = None
-    #: Callback on completion, for a caller that waits for the first of several replies.
+    #: Callback on completion. A caller uses it to wait for the first of several replies.
     on_done: Callable[[], None] | None = None
 
     def resolve(self, result: outcome.Outcome[R]) -> None:
@@ -67,8 +74,8 @@ class Envelope(Generic[M, R]):
     async def reply(self) -> R:
         """Wait for the reply. Raises the refusal, `ActorDown` or `ShuttingDown`.
 
-        Only one caller may await the reply, once, and that caller sets the deadline. If the reply has arrived
-        already, the call returns without a turn of the event loop.
+        Only one caller may await the reply, once, and that caller sets the deadline. If the reply has already
+        arrived, the call returns without a turn of the event loop.
         """
         if self.result is None:
             await self.done.wait()
@@ -98,9 +105,11 @@ class MailboxStats:
 
 
 class Mailbox(Generic[M]):
-    """Sending side of an actor. All senders share one Mailbox, so a single `close` ends the actor's inbox.
+    """The sending side of an actor.
 
-    `M` is the union of all messages that the actor understands. Each command defines the type of its reply.
+    All senders share one Mailbox, so a single `close` ends the inbox of the actor.
+
+    `M` is the union of all messages that the actor accepts. Each command defines the type of its reply.
     """
 
     def __init__(self, name: str, capacity: int) -> None:
@@ -114,7 +123,7 @@ class Mailbox(Generic[M]):
         return self._send.statistics().current_buffer_used
 
     def close(self) -> None:
-        """Accept no more messages. Queued messages are still served (graceful shutdown)."""
+        """Stop accepting messages. Queued messages are still served (graceful shutdown)."""
         self._send.close()
 
     async def post(self, message: Command[R]) -> Envelope[M, R]:
@@ -129,9 +138,9 @@ class Mailbox(Generic[M]):
         Raises the actor's refusal, `ShuttingDown` (not applied), `ActorDown` (outcome unknown), or
         `trio.TooSlowError` (dropped if the message was still queued).
 
-        The time limit is split into two halves, because a deadline is a clock time: when a suspended process
-        or machine resumes, the deadline has expired. The second half then still applies, however long the
-        suspension took.
+        The time limit is split into two halves, because a deadline is a clock time. When a suspended process
+        or machine resumes, the deadline of the first half has expired. The second half then still applies,
+        however long the suspension took.
         """
         envelope = self._address(message)
         is_queued = False
@@ -147,7 +156,10 @@ class Mailbox(Generic[M]):
             envelope.abandoned = True
 
     def nudge(self, message: M) -> None:
-        """Queue a message if there is space, else drop it. If the mailbox is full, a batch is due anyway."""
+        """Queue a message if there is space.
+
+        Otherwise drop it, because a full mailbox means that a batch is due anyway.
+        """
         with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
             self._send.send_nowait(Envelope(message))
 
@@ -159,14 +171,14 @@ class Mailbox(Generic[M]):
     async def _queue(self, envelope: Envelope[M, Any]) -> None:
         try:
             try:
-                # No turn of the event loop here: a turn may take milliseconds and would not change the order.
-                # The actor handles messages in order, and the caller waits for the reply.
+                # There is no turn of the event loop here, because it may take milliseconds and would not
+                # change the order. The actor handles messages in order, and the caller waits for the reply.
                 self._send.send_nowait(envelope)
             except trio.WouldBlock:
                 await self._send.send(envelope)
         except trio.ClosedResourceError:
-            # An await that raises need not be a checkpoint, and a caller that retries must not freeze the
-            # event loop.
+            # An await that raises may not be a checkpoint. Without this checkpoint, a caller that retries
+            # could freeze the event loop.
             await trio.lowlevel.checkpoint()
             raise ShuttingDown(f"{self.name} is stopping") from None
         except trio.BrokenResourceError:
@@ -192,8 +204,8 @@ async def run_batches(
     """Serve the inbox in batches until the last sender closes it.
 
     A batch is flushed when it has `size` messages, when it has a message that `is_urgent`, or when its oldest
-    message has waited `linger` seconds. Without `linger`, a batch contains the messages that are queued
-    already. `on_served` is called after the replies of a batch.
+    message has waited `linger` seconds. If `linger` is not set, a batch contains only the messages that are
+    already queued. `on_served` is called after the replies of a batch.
 
     `flush` is shielded from cancellation for at most `limit` seconds, so it either completes or crashes. It
     returns one reply per message. A reply that is an exception instance is a refusal.
@@ -228,7 +240,7 @@ async def _collect(
         with trio.move_on_after(linger) if can_wait else nullcontext(), suppress(trio.EndOfChannel):
             while len(batch) < size:
                 try:
-                    # Take queued messages without waiting first: under an expired deadline, `receive` would
+                    # Take queued messages without waiting first. Under an expired deadline, `receive` would
                     # leave them unread.
                     batch.append(inbox.receive_nowait())
                 except trio.WouldBlock:
@@ -243,16 +255,17 @@ async def _collect(
 
 
 def _refuse(envelopes: Iterable[Envelope[M, Any]]) -> None:
-    """Reply `ShuttingDown` (nothing was applied), so that the callers need not wait for their timeouts."""
+    """Reply `ShuttingDown` (nothing was applied), so that callers do not wait until their timeouts."""
     for envelope in envelopes:
         envelope.resolve(outcome.Error(ShuttingDown("the actor ended before it handled this request")))
 
 
 @attrs.define
 class _StartedOnce:
-    """Task status that accepts several calls of `started`.
+    """A task status that allows several calls of `started`.
 
-    Trio accepts it only once, but every restart calls it, and the first successful boot may be a restart.
+    Trio's task status allows only one call. However, every restart calls `started`, and the first successful
+    boot may be a restart.
     """
 
     _status: trio.TaskStatus[None] | None
@@ -278,7 +291,10 @@ def _left_in(inbox: Inbox[M]) -> Iterator[Envelope[M, Any]]:
 
 
 class ActorBody(Protocol[M]):
-    """Body of an actor: rebuild the state from disk, call `task_status.started()`, serve the inbox."""
+    """The body of an actor.
+
+    It rebuilds the state from disk, calls `task_status.started()` and serves the inbox.
+    """
 
     async def __call__(self, inbox: Inbox[M], *, task_status: trio.TaskStatus[None]) -> None: ...
 
@@ -292,11 +308,13 @@ async def supervise(
     window: float = 60.0,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Run an actor and restart it with backoff after a crash. When its inbox ends, close `closes`.
+    """Run an actor and restart it with backoff after a crash.
+
+    When its inbox ends, close the mailboxes in `closes`.
 
     More than `crashes` crashes within `window` seconds raise `ActorGaveUp`. The supervisor owns the receiving
     end, so queued messages survive a crash. If the actor is cancelled or given up, the remaining messages get
-    `ShuttingDown` as their reply.
+    the reply `ShuttingDown`.
     """
     recent: deque[float] = deque()
     status = _StartedOnce(task_status)
@@ -321,7 +339,10 @@ async def supervise(
 
 @contextmanager
 def honest_outcome(before_retrying: str) -> Iterator[None]:
-    """Turn actor failures and timeouts into `StorageFailed`. `before_retrying` says what to check first."""
+    """Turn actor failures and timeouts into `StorageFailed`.
+
+    `before_retrying` says what the caller should check first.
+    """
     try:
         yield
     except ShuttingDown:

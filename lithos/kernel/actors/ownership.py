@@ -1,4 +1,4 @@
-"""Periodic check that this process still owns its data directory."""
+"""A periodic check that this process still owns its data directory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lithos.kernel.databases.lock import CONFIRM_EVERY, OwnerLock
 
 
 async def keep_owning(lock: OwnerLock, databases: Sequence[Database] = ()) -> None:
-    """Check periodically, until cancelled, that the lock file and the databases are still in place.
+    """Periodically check, until cancelled, that the lock file and the databases are still in place.
 
-    Raises `AlreadyOwned` if another process has taken the directory meanwhile.
+    Raises `AlreadyOwned` if another process has taken the data directory.
     """
     looking = Threads()
 

@@ -1,4 +1,4 @@
-"""Cached value that all callers share for some seconds."""
+"""A cached value that all callers share for some seconds."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ T = TypeVar("T")
 
 @define(eq=False)
 class Shared(Generic[T]):
-    """Computes a value when a caller needs it, and returns it to all callers for `age` seconds.
+    """A cache that computes a value on request and returns it to all callers for `age` seconds.
 
-    A value that took long to compute is kept longer: `times` multiplied by the duration of the computation.
+    If the computation took long, the value is cached longer, for `times` multiplied by the duration of the
+    computation.
     """
 
     _make: Callable[[], Awaitable[T]]
     _age: float
     _times: float = 0.0
-    #: The value that was computed last.
+    #: The most recently computed value.
     last: T | None = field(default=None, init=False)
     _good_until: float = field(default=0.0, init=False)
     _making: trio.Lock = field(factory=trio.Lock, init=False)
 
     async def latest(self) -> T:
-        """Return the cached value if it is recent enough, else compute it.
+        """Return the cached value if it is recent enough. Otherwise compute a new value.
 
-        Concurrent callers wait for the result.
+        Concurrent callers wait for the result of the same computation.
         """
         async with self._making:
             if self.last is None or trio.current_time() >= self._good_until:

@@ -1,9 +1,9 @@
-"""Progress of a start.
+"""The progress of a server start.
 
-The server answers before its first scan is complete, and reports which notes are missing.
+The server answers requests before its first scan is complete, and reports how many notes are missing.
 
-The files are read first (ids, titles, URLs), and writes wait for this. Then the text of the notes is indexed.
-The start is complete when full-text search contains every note.
+First the files are read (ids, titles, URLs), and writes wait until this is done. Then the text of the notes
+is indexed. The start is complete when full-text search contains every note.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _tell: ContextVar[Tell | None] = ContextVar("tell", default=None)
 
 @contextmanager
 def progress_told(tell: Tell) -> Iterator[None]:
-    """Report progress of the calls in this block to `tell`, which may be slow but must not raise."""
+    """Report progress of all calls in this block to `tell`. The callback may be slow, but must not raise."""
     token = _tell.set(tell)
     try:
         yield
@@ -38,7 +38,7 @@ def progress_told(tell: Tell) -> Iterator[None]:
 
 
 async def wait_telling(event: trio.Event, within: float, doing: str) -> None:
-    """Wait for the event for at most `within` seconds, and report progress once a second."""
+    """Wait at most `within` seconds for the event, and report progress once a second."""
     tell, begin = _tell.get(), trio.current_time()
     with trio.move_on_at(begin + within):
         while not event.is_set():
@@ -48,43 +48,43 @@ async def wait_telling(event: trio.Event, within: float, doing: str) -> None:
                 await event.wait()
 
 
-#: Number of files to read from which the start counts as long. Clients that can be served earlier then do not
+#: Number of files to read above which a start counts as long. Clients that can be served earlier then do not
 #: wait for its end.
 MANY: Final = 300
-#: Maximum seconds for which the front waits for the end of a start, in case the start is short.
+#: Maximum seconds that the front waits for the end of a start. This covers short starts.
 SHORT: Final = 1.0
-#: Seconds for which a scan of many files waits for the front's libraries, which load twice as fast when no
-#: scan runs.
+#: Seconds that a scan of many files waits for the front's libraries, which load twice as fast if no scan
+#: runs.
 FRONT_FIRST: Final = 2.0
-#: Maximum seconds for which a read waits for the notes that were known before the start.
+#: Maximum seconds that a read waits for the notes that were known before the start.
 READ_WAIT: Final = 30.0
-#: Maximum seconds for which a write waits until all files are read.
+#: Maximum seconds that a write waits until all files are read.
 WRITE_WAIT: Final = 50.0
 
 
 class StartStopped(Exception):
-    """The server stops before it has read its notes."""
+    """Error because the server stops before it has read its notes."""
 
 
 class Opening:
-    """Progress of a start.
+    """The progress of one server start.
 
     The scan's thread calls the `teller` callback. The event loop calls all other methods.
     """
 
     def __init__(self, searchable: Callable[[], int] = lambda: 0) -> None:
-        """Create the progress of a start. `searchable` counts the notes in full-text search."""
+        """Create the progress of a start. `searchable` returns the number of notes in full-text search."""
         self._searchable = searchable
-        #: Number of note files that were found, and number of them that are known or read.
+        #: Number of note files found so far, and number of these files that are known or read.
         self.found = 0
         self.read = 0
-        #: Set once readers can find the notes that were known before the start, if there were any.
+        #: Set once readers can find the notes that were known before the start (if any).
         self.recalled = trio.Event()
         #: Set once the id, title and URL of every note are known.
         self.known = trio.Event()
         #: Set once full-text search contains every note.
         self.complete = trio.Event()
-        #: Reason why the notes cannot be read now. The read is retried.
+        #: Reason why the notes cannot be read now, or None. The server retries the read.
         self.failure: str | None = None
         #: Set once the scan has found many files to read.
         self.is_long = trio.Event()
@@ -102,7 +102,7 @@ class Opening:
         return {"done": min(self._searchable(), self.found), "total": self.found}
 
     def told(self) -> str:
-        """Return a sentence that says how many notes can be searched."""
+        """Return a sentence about how many notes can be searched."""
         done, total = self.progress().values()
         if not total:
             return "Lithos is still reading the notes: none can be searched yet. Ask again in a moment."
@@ -113,7 +113,7 @@ class Opening:
         )
 
     def teller(self) -> Callable[[int, int], None]:
-        """Return the progress callback of a scan.
+        """Return the progress callback for a scan.
 
         The callback gets the number of known or read files, and the number of all files. It may block until
         `let_read`.
@@ -136,12 +136,12 @@ class Opening:
         return tell
 
     def show(self, known: int) -> None:
-        """Show `known` notes from before the start in lists and searches before they are read again."""
+        """Show `known` notes from before the start in lists and searches, until the notes are read again."""
         self.found = max(self.found, known)
         self.recalled.set()
 
     def let_read(self) -> None:
-        """Let the scan read many files now, because no client waits for a library any more."""
+        """Let the scan read many files, because no client waits for a library any more."""
         self._may_read.set()
 
     def stop(self) -> None:
@@ -150,7 +150,7 @@ class Opening:
         self._may_read.set()
 
     async def worth_waiting(self) -> None:
-        """Wait until the start is complete or known to take long."""
+        """Wait until the start is complete, or until it is known that the start takes long."""
         with trio.move_on_after(SHORT):
             async with trio.open_nursery() as nursery:
                 for event in (self.complete, self.is_long):
@@ -165,7 +165,7 @@ class Opening:
             await wait_telling(self.recalled, READ_WAIT, "restoring the known notes")
 
     def will_tell(self, is_recalled: bool) -> bool:
-        """Return whether the scan will report the version of a note whose file changed."""
+        """Return whether the scan will report the version of the note because its file changed."""
         return not self.known.is_set() and (is_recalled or not self.recalled.is_set())
 
     async def wait_known(self) -> None:

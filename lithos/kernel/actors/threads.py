@@ -1,11 +1,11 @@
-"""The thread port, which runs blocking store calls in worker threads.
+"""The thread port, which runs blocking calls of stores in worker threads.
 
-`slices` lets long loops yield to others.
+`slices` lets other tasks run during long loops.
 
-Every store that writes has its own limiter with one slot, so its calls never overlap. Reads share a limiter
-with two slots. A thread job takes and returns values. It is never abandoned, because a write that continues
-unnoticed is worse than a late one. Tests use `Inline`, which runs the call at once. `slices` is for loops
-over very many notes on the event loop itself: it handles one slice of notes per turn.
+Every store that writes has its own limiter with one slot, so its calls never overlap. All reads share a
+limiter with two slots. A thread job takes and returns values. It is never abandoned, because a write that
+continues unnoticed is worse than a late write. Tests use `Inline`, which runs the call at once. `slices` is
+for loops over very many notes on the event loop itself, and handles one slice of notes per turn.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ T = TypeVar("T")
 
 
 class Blocking(Protocol):
-    """Port that runs a blocking call without blocking the event loop."""
+    """A port that runs a blocking call without blocking the event loop."""
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Await the call. Return its result, or raise its exception unchanged."""
+        """Run the call and return its result, or raise its exception unchanged."""
 
 
 def start_call(call: Callable[[], T], then: Callable[[Outcome[T]], None]) -> None:
-    """Start a call in a worker thread. The event loop then calls `then` with its outcome.
+    """Start a call in a worker thread. When the call ends, the event loop calls `then` with its outcome.
 
-    This is for callers that do not await the call: there is no task and no limiter. The call must be short
-    and read-only, because it is not joined when the event loop ends.
+    Use this function if no task awaits the call. There is no limiter. The call must be short and read-only,
+    because the thread is not joined when the event loop ends.
     """
     token = trio.lowlevel.current_trio_token()
 
     def deliver(outcome: Outcome[T]) -> None:
-        with suppress(trio.RunFinishedError):  # The event loop has ended, and all waiting tasks with it.
+        with suppress(trio.RunFinishedError):  # The event loop has ended, and with it all waiting tasks.
             token.run_sync_soon(then, outcome)
 
     trio.lowlevel.start_thread_soon(call, deliver)
@@ -49,9 +49,9 @@ def start_call(call: Callable[[], T], then: Callable[[Outcome[T]], None]) -> Non
 
 @frozen
 class _Prompt:
-    """Limiter that grants a free slot immediately. Trio's own limiter first takes a turn of the event loop.
+    """A limiter that grants a free slot immediately. Trio's own limiter first takes a turn of the event loop.
 
-    Such a turn may take milliseconds while searches run, and one write has several thread jobs in sequence.
+    Such a turn may take milliseconds while searches run, and one write runs several thread jobs in sequence.
     """
 
     _limiter: trio.CapacityLimiter
@@ -67,19 +67,19 @@ class _Prompt:
 
 
 class Threads:
-    """Production adapter: Trio worker threads with their own capacity limiter."""
+    """Production adapter: Trio worker threads with a separate capacity limiter."""
 
     def __init__(self, at_once: int = 1) -> None:
         self._prompt = _Prompt(trio.CapacityLimiter(at_once))
 
     async def run(self, call: Callable[[], T]) -> T:
-        # Trio documents that it accepts any object with these two methods, but its annotation names Trio's
+        # Trio documents that it accepts any object with these two methods, but its annotation requires Trio's
         # own class.
         return await trio.to_thread.run_sync(call, limiter=self._prompt)  # type: ignore[arg-type]
 
 
 class NoteThreads(Threads):
-    """The two worker threads that walk and compare notes for client calls."""
+    """The two worker threads that scan and compare notes for client calls."""
 
     def __init__(self) -> None:
         super().__init__(2)
@@ -92,10 +92,10 @@ NICENESS: Final = 5
 
 
 class BackgroundThread:
-    """Production adapter: one low-priority thread per call, for long jobs that no caller waits for.
+    """Production adapter: one low-priority thread per call, for long jobs without a waiting caller.
 
     Calls never overlap. The thread is not taken from Trio's pool, because the priority of a thread cannot be
-    raised again. On systems without thread priorities (not Linux) it has normal priority.
+    raised again. On systems without thread priorities (all except Linux), the thread has normal priority.
     """
 
     def __init__(self, name: str) -> None:
@@ -116,14 +116,14 @@ class BackgroundThread:
             with suppress(trio.RunFinishedError):
                 token.run_sync_soon(ended.set)
 
-        # The copied context lets the thread's log lines name its vault.
+        # Through the copied context, the log lines of the thread name its vault.
         threading.Thread(target=copy_context().run, args=[work], name=self._name).start()
         with trio.CancelScope(shield=True):  # The job is never abandoned.
             await ended.wait()
         return outcomes[0].unwrap()
 
 
-#: On other systems a priority belongs to a whole process, and a thread id may equal the id of another
+#: On other systems a priority applies to a whole process, and a thread id may equal the id of another
 #: process.
 _THREADS_HAVE_PRIORITIES: Final = sys.platform == "linux"
 
@@ -135,23 +135,23 @@ def _lower_priority() -> None:
 
 
 class Inline:
-    """Test double for tests with a mock clock: uses no thread, but is still a checkpoint."""
+    """A test double for tests with a mock clock. It uses no thread, but is still a checkpoint."""
 
     async def run(self, call: Callable[[], T]) -> T:
         await trio.lowlevel.checkpoint()
         return call()
 
 
-#: Number of notes processed in one turn of the event loop, which takes about two milliseconds.
+#: Number of notes to process in one turn of the event loop. Such a turn takes about two milliseconds.
 SLICE: Final = 250
 
 
 async def slices(items: Sequence[T], size: int = SLICE) -> AsyncGenerator[Sequence[T], None]:
-    """Yield `items` in slices, with a checkpoint before each slice but the first.
+    """Yield `items` in slices, with a checkpoint before every slice except the first.
 
-    Other tasks may change the source meanwhile.
+    Other tasks may change the source between two slices.
 
-    `size` is the number of items per slice, for operations that are much faster or slower than usual.
+    `size` is the number of items per slice. Set it if the operation is much faster or slower than usual.
     """
     for start in range(0, len(items), size):
         if start:

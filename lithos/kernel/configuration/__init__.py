@@ -1,7 +1,6 @@
-"""The registry of settings, and how they are read, checked and listed.
+"""The registry of settings, and the code that reads, checks and lists them.
 
-Its own package and later packages import this package.
-It must not implement the effect of a setting.
+This package and the packages above it use these modules. It must not implement the effect of a setting.
 """
 
 ROLE = "settings"

@@ -1,4 +1,7 @@
-"""Registry of settings: one row per setting, which the loader checks and the documentation lists."""
+"""Registry of settings with one row per setting.
+
+The loader checks the rows, and the documentation lists them.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,15 @@ from lithos.kernel.configuration.sections import find_sections
 
 S = TypeVar("S")
 
-#: Sections that all packages declare, ordered by their places.
+#: Sections that all packages declare, in the order of their `place`.
 DECLARED: Final = find_sections()
 
-#: Older setting names that are still read, each with its current name.
+#: Older setting names that are still accepted, each with the current name.
 OLDER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {old: new for section in DECLARED for old, new in section.older.items()}
 )
 
-#: Short environment variables, which the long ones override.
+#: Short environment variables. A long environment variable overrides its short form.
 SHORT_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
     {name: key for section in DECLARED for name, key in section.short.items()}
 )
@@ -38,7 +41,7 @@ class Config:
     by_class: Mapping[type[Any], Any]
 
     def __init__(self, *sections: attrs.AttrsInstance, **named: attrs.AttrsInstance) -> None:
-        """Create a configuration from values of sections. All other sections get their defaults."""
+        """Create a configuration from section values. Sections without a value get their defaults."""
         given = {type(each): each for each in (*sections, *named.values())}
         known = {each.kind: given.pop(each.kind, None) or each.kind() for each in DECLARED}
         if given:
@@ -57,7 +60,7 @@ class Config:
 
 @frozen(kw_only=True)
 class Setting:
-    """One setting. `kind` is the Python type of its value, and `allowed` describes the allowed values."""
+    """One setting. `kind` is the Python type of the value, and `allowed` describes the allowed values."""
 
     key: str
     kind: Any
@@ -75,12 +78,15 @@ class Setting:
 
 
 def variable_of(key: str) -> str:
-    """Return the environment variable of a key: `server.oauth.issuer` -> `LITHOS_SERVER__OAUTH__ISSUER`."""
+    """Return the environment variable of a setting key:
+
+    `server.oauth.issuer` -> `LITHOS_SERVER__OAUTH__ISSUER`.
+    """
     return "LITHOS_" + key.upper().replace(".", "__")
 
 
 def without_none(kind: Any) -> Any:
-    """Return the type of a setting without its None alternative."""
+    """Return the type of a setting without the alternative None."""
     kinds = [each for each in get_args(kind) if each is not NoneType]
     return kinds[0] if get_origin(kind) in (UnionType, Union) and len(kinds) == 1 else kind
 
@@ -114,17 +120,17 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
     {setting.key: setting for each in DECLARED for setting in _list_settings(each.kind, each.prefix)}
 )
 
-#: Keys of all sections, including nested ones such as `server.oauth`.
+#: Keys of all sections, including nested sections such as `server.oauth`.
 SECTIONS: Final = frozenset(key.rpartition(".")[0] for key in SETTINGS if "." in key)
 
 
 def hide_userinfo(text: str) -> str:
-    """Return an address without the user name and password that it may contain."""
+    """Return an address without its user name and password."""
     return re.sub(r"//[^/@\s]*@", "//", text)
 
 
 def as_public_dict(config: Config) -> dict[str, Any]:
-    """Return the configuration as JSON-compatible values. Each secret that is set is shown as `(hidden)`."""
+    """Return the configuration as JSON-compatible values. If a secret is set, its value is `(hidden)`."""
     shown: dict[str, Any] = {}
     for section in DECLARED:
         values = _as_public(config.of(section.kind), section.prefix)

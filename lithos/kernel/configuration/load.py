@@ -37,18 +37,21 @@ LOG_FORMATS: Final = ("json", "text")
 
 @frozen(kw_only=True)
 class LoadedConfig:
-    """Effective configuration, warnings about ignored values, and the YAML file that was read, if any."""
+    """The effective configuration, warnings about ignored values, and the YAML file if one was read."""
 
     config: Config
     warnings: tuple[str, ...] = ()
     source: Path | None = None
-    #: Source of each value, by key. A key without a source has its default value.
+    #: Source of each value, by key. If a key has no source, its value is the default.
     sources: Mapping[str, str] = field(factory=dict)
 
 
 @frozen(kw_only=True)
 class LogSettings:
-    """Arguments of `kernel.log.configure_logging`. They are read first, so that later errors are logged."""
+    """The arguments of `kernel.log.configure_logging`.
+
+    They are read first, so that later errors are logged.
+    """
 
     level: str = "info"
     format: str = "json"
@@ -68,12 +71,13 @@ def load_config(
     overrides: Mapping[str, Any] | None = None,
     report: Callable[[Sequence[str]], None] = refuse,
 ) -> LoadedConfig:
-    """Read all sources and validate every value, even values that a source of higher precedence overrides.
+    """Read all sources and validate every value, even a value that a source of higher precedence overrides.
 
     `config_path` and `data_dir` are the global options. `overrides` maps keys such as `server.port` to the
-    values of command-line options. Without `config_path`, the file is `config.yaml` in the data directory, if
-    it exists. Raises `ConfigError` with one line per invalid value. To inspect an installation whose
-    configuration may be broken, pass `report`: it then receives these lines, and invalid values are left out.
+    values of command-line options. If `config_path` is not set, the file is `config.yaml` in the data
+    directory, if it exists. Raises `ConfigError` with one line per invalid value. To inspect an installation
+    with a possibly broken configuration, pass `report`. It then gets these lines, and invalid values are left
+    out.
     """
     typed = dict(overrides or {})
     if data_dir is not None:
@@ -99,9 +103,9 @@ def merge_layers(
     found_in: Path | None,
     report: Callable[[Sequence[str]], None] = refuse,
 ) -> LoadedConfig:
-    """Return the configuration from these sources, the strongest last.
+    """Return the configuration from these sources. The last source has the highest precedence.
 
-    `_with_state_of_vault` explains `found_in`.
+    `found_in` is explained in `_with_state_of_vault`.
     """
     chosen, wrong = _judge([given for layer in layers for given in layer.given])
     report(wrong)
@@ -137,17 +141,18 @@ def load_log_settings(environment: Mapping[str, str]) -> LogSettings:
 def logs_json(environment: Mapping[str, str]) -> bool:
     """Return whether log lines are JSON.
 
-    If the format is unknown, use the default format to report the error.
+    If the format is unknown, the error about it is reported in the default format.
     """
     return environment.get("LITHOS_LOG_FORMAT", "").strip().lower() != "text"
 
 
 def state_of_vault(vault: Path, environment: Mapping[str, str]) -> Path:
-    """Return the default data directory of a vault: below `$XDG_DATA_HOME/lithos/`, named by its real
-    path.
+    """Return the default data directory of a vault.
+
+    It is below `$XDG_DATA_HOME/lithos/` and named after the vault's real path.
     """
     home = Path(environment.get("XDG_DATA_HOME", ""))
-    if not home.is_absolute():  # The XDG specification says that relative paths are ignored.
+    if not home.is_absolute():  # The XDG specification says that relative paths must be ignored.
         home = Path("~/.local/share").expanduser()
     real = os.path.realpath(vault)
     digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:8]
@@ -157,9 +162,10 @@ def state_of_vault(vault: Path, environment: Mapping[str, str]) -> Path:
 def _with_state_of_vault(
     chosen: Mapping[str, RawSetting], environment: Mapping[str, str], found_in: Path | None
 ) -> Config:
-    """Return the configuration with a default data directory if the vault has no data directory.
+    """Return the configuration. If its vault has no data directory, add the default data directory.
 
-    `found_in` is the data directory whose `config.yaml` was read. It takes precedence over the default.
+    `found_in` is the data directory with the `config.yaml` that was read. It takes precedence over the
+    default.
     """
     config = _build(chosen)
     storage = config.of(StorageConfig)
@@ -179,10 +185,10 @@ def _place_state(vault: Path, environment: Mapping[str, str]) -> Path:
 
 
 def find_file(layers: Iterable[Layer], environment: Mapping[str, str]) -> Path | None:
-    """Return `config.yaml` in the data directory that these sources name, if any. Raises `ConfigError`."""
+    """Return `config.yaml` in the data directory that these sources name, or None. Raises `ConfigError`."""
     keys = ("storage.data_dir", "storage.vault")
     given = [given for layer in layers for given in layer.given if given.key in keys]
-    chosen = _judge(given)[0]  # An invalid value is reported later, together with all others.
+    chosen = _judge(given)[0]  # An invalid value is reported later, together with all other invalid values.
     directory: Path = SETTINGS["storage.data_dir"].default
     if "storage.data_dir" in chosen:
         directory = chosen["storage.data_dir"].value
@@ -223,7 +229,10 @@ def _describe_problem(setting: Setting, given: RawSetting) -> str:
 
 
 def _show(value: Any) -> str:
-    """Return `repr` of a value, cut for a message: a value of aliases may be larger than any memory."""
+    """Return `repr` of a value, truncated for a message.
+
+    A value with YAML aliases may be larger than any memory.
+    """
     shown = ""
     for piece in _pieces(value):
         shown += piece
@@ -268,7 +277,7 @@ def _build(chosen: Mapping[str, RawSetting]) -> Config:
 def _branch(section: SettingsSection, tree: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the part of a tree that belongs to a section.
 
-    For the section without a name, return the remaining top-level keys.
+    For the section without a name, return the top-level keys that no other section has.
     """
     if section.name:
         part: Mapping[str, Any] = tree.get(section.name, {})

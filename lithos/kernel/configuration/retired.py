@@ -1,4 +1,4 @@
-"""Retired settings. A configuration with a retired setting still starts, and the user gets the reason."""
+"""Retired settings. A configuration with a retired setting still works, and the user gets the reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lithos.kernel.configuration.catalogue import DECLARED, variable_of
 
-#: Retired settings by key, sorted, each with the reason. The key of a section covers all settings in it.
+#: Retired settings by key, sorted, each with the reason. A section key covers all settings in that section.
 RETIRED: Final[Mapping[str, str]] = MappingProxyType(
     dict(sorted((key, reason) for section in DECLARED for key, reason in section.retired.items()))
 )
@@ -34,7 +34,7 @@ def drop_retired(
 
 
 def tell_retired_variable(name: str) -> str | None:
-    """Return the warning for the environment variable of a retired setting, or None for other names."""
+    """Return the warning about the environment variable of a retired setting. Return None for other names."""
     variables = {**SHORT_VARIABLES, **{variable_of(key): reason for key, reason in RETIRED.items()}}
     for variable, reason in variables.items():
         if name == variable or name.startswith(f"{variable}__"):

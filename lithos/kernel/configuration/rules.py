@@ -1,4 +1,4 @@
-"""Validation rules of settings: predicates with descriptions, and the attrs fields that use them."""
+"""Validation rules of settings: predicates with descriptions, and the attrs fields that use these rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attrs import field, frozen
 class Rule:
     """A validation rule.
 
-    `accepts` checks a value of the right type, and `text` completes the sentence "give ...".
+    `accepts` checks a value of the correct type. `text` completes the sentence "give ...".
     """
 
     text: str
@@ -23,9 +23,9 @@ class Rule:
 
 
 class Disagreement(ValueError):
-    """Cross-field validation error: two settings conflict, although each is valid alone.
+    """Cross-field validation error: each setting is valid alone, but the two settings conflict.
 
-    `keys` names both settings.
+    `keys` contains the keys of both settings.
     """
 
     def __init__(self, message: str, *keys: str) -> None:
@@ -37,13 +37,13 @@ ANYTHING = Rule("", lambda _: True)
 
 
 def whole(low: int, high: int | None = None) -> Rule:
-    """Return the rule for whole numbers from `low` to `high`. If `high` is None, there is no upper limit."""
+    """Return the rule for whole numbers from `low` to `high`. None for `high` means no upper limit."""
     span = f"of at least {low}" if high is None else f"from {low} to {high}"
     return Rule(f"a whole number {span}", lambda n: n >= low and (high is None or n <= high))
 
 
 def number(low: float, high: float | None = None) -> Rule:
-    """Return the rule for finite numbers from `low` to `high`. If `high` is None, there is no upper limit."""
+    """Return the rule for finite numbers from `low` to `high`. None for `high` means no upper limit."""
     span = f"of at least {low:g}" if high is None else f"from {low:g} to {high:g}"
     return Rule(f"a number {span}", lambda n: math.isfinite(n) and n >= low and (high is None or n <= high))
 
@@ -57,7 +57,7 @@ NAMES = Rule("a list of texts, none of them blank", lambda names: all(name.strip
 def are_patterns(globs: Sequence[str]) -> bool:
     """Return whether `notes.model.scopes.check_typed` accepts these patterns.
 
-    The kernel may not import it.
+    The kernel must not import that function.
     """
     shown = [normalize("NFC", glob.strip()) for glob in globs]
     excludes = bool(shown) and shown[0].startswith("!")
@@ -86,9 +86,9 @@ def setting(
     secret: bool = False,
     convert: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """Return an attrs field. Its rule is also its validator, so values that code creates are checked as well.
+    """Return an attrs field. The rule is also its validator, so values that code creates are checked too.
 
-    `description` is one line of the documentation. A `secret` is not shown in `repr`. `convert` is called
+    `description` is one line for the documentation. A `secret` is not shown in `repr`. `convert` is called
     before the rule is checked.
     """
 

@@ -12,37 +12,37 @@ from lithos.kernel.discovery import declared_in
 
 @frozen
 class SettingsSection:
-    """One section of the settings. `kind` is an attrs class whose fields `setting` creates.
+    """One section of the settings. `kind` is an attrs class, and `setting` creates its fields.
 
-    All keys are written in full, such as `events.enabled`. Keys of the section without a name have no dot.
+    All keys are complete, such as `events.enabled`. In the section without a name, keys have no dot.
     """
 
     name: str
     kind: type[Any]
-    #: Position among all sections in every list, lowest first.
+    #: Position of the section in every list. The lowest number comes first.
     place: int
-    #: Whether all vaults of a process use the values of the default vault.
+    #: Whether all vaults of a process use the values from the default vault.
     is_shared: bool = False
-    #: Older setting names that are still read, each with its current name.
+    #: Older setting names that are still accepted, each with the current name.
     older: Mapping[str, str] = {}
-    #: Short environment variables, which the long ones override, each with its setting.
+    #: Short environment variables and their settings. A long environment variable overrides its short form.
     short: Mapping[str, str] = {}
-    #: Retired settings by key, each with the reason. The key of a section covers all settings in it.
+    #: Retired settings by key, each with the reason. A section key covers all settings in that section.
     retired: Mapping[str, str] = {}
     #: Short environment variables of retired settings, each with the reason.
     retired_short: Mapping[str, str] = {}
 
     @property
     def prefix(self) -> str:
-        """Return the part that all keys of this section begin with."""
+        """Return the text with which all keys of this section begin."""
         return f"{self.name}." if self.name else ""
 
 
 def find_sections() -> tuple[SettingsSection, ...]:
-    """Return the `SETTINGS` of every package that has a `settings.py`, ordered by their places.
+    """Return the `SETTINGS` of every package with a `settings.py`, in the order of their `place`.
 
-    A missing package declares no settings. No `capability.py` is imported here: importing all of them takes
-    more than a second, and every command reads the configuration first.
+    A missing package declares no settings. No `capability.py` is imported here, because that would take more
+    than a second, and every command reads the configuration first.
     """
     declared = (section for module in declared_in("settings") for section in module.SETTINGS)
     return tuple(sorted(declared, key=lambda section: section.place))

@@ -1,7 +1,7 @@
 """Configuration sources (YAML file, environment, options) and the conversion of raw values to types.
 
-A value that cannot be converted or breaks its rule raises a `ValueError` without details. The loader turns it
-into a `ConfigError`, because only the loader can name the key, the source and the allowed values.
+If a value cannot be converted or breaks its rule, a `ValueError` without details is raised. The loader turns
+it into a `ConfigError`, because only the loader can name the key, the source and the allowed values.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_PROBLEMS: Final = 50
 
 
 class ConfigError(Exception):
-    """The configuration is invalid. The caller prints the message and exits with code 2.
+    """Error for an invalid configuration. The caller prints the message and exits with code 2.
 
     `problems` has one line per problem: key, source, value (never of a secret) and the allowed values.
     """
@@ -51,8 +51,8 @@ _BOOLS: Final = dict.fromkeys(["1", "true", "yes", "on"], True) | dict.fromkeys(
     ["0", "false", "no", "off"], False
 )
 
-#: Accepted types of a raw value for each setting type. They are listed because Python treats a bool as an
-#: int.
+#: Accepted types of a raw value, for each setting type. The types are listed because Python treats a bool as
+#: an int.
 _TAKEN: Final[Mapping[Any, tuple[type, ...]]] = {
     bool: (bool,),
     int: (int,),
@@ -70,7 +70,7 @@ def _structure(value: Any, kind: Any) -> Any:
     if kind in _TAKEN:
         fits = isinstance(value, _TAKEN[kind]) and (kind is bool or not isinstance(value, bool))
         if isinstance(value, str):
-            os.fsencode(value)  # `UnicodeEncodeError` is a `ValueError`: a lone surrogate is not text.
+            os.fsencode(value)  # A lone surrogate is not text. `UnicodeEncodeError` is a `ValueError`.
         if fits and kind is Path:
             return Path(value).expanduser() if str(value).strip() else _refuse()
         return kind(value) if fits else _refuse()
@@ -92,7 +92,7 @@ def _refuse() -> Any:
 def structure_value(setting: Setting, raw: Any, *, from_text: bool) -> Any:
     """Return a raw value converted to the setting's type. Raises `ValueError` if it is invalid.
 
-    `from_text` parses text like an environment variable.
+    With `from_text`, text is parsed like an environment variable.
     """
     if from_text and isinstance(raw, str):
         raw = _read_text(setting.kind, raw.strip())
@@ -123,19 +123,19 @@ def _read_text(kind: Any, text: str) -> Any:
     return text
 
 
-#: Maximum number of unknown keys that are listed, each with a suggestion.
+#: Maximum number of unknown keys to list. Each listed key has a suggestion.
 MOST_UNKNOWN: Final = 20
 LOG_VARIABLES: Final = ("LITHOS_LOG_LEVEL", "LITHOS_LOG_FORMAT")
 
 
 @frozen
 class RawSetting:
-    """A raw value and the name of its `source`."""
+    """A raw value, and the name of its `source`."""
 
     key: str
     value: Any
     source: str
-    #: Whether text is accepted for any type, as in environment variables. YAML files have typed values.
+    #: Whether text is accepted for every type, as in environment variables. Values in YAML files are typed.
     from_text: bool
 
 
@@ -145,7 +145,8 @@ class Layer:
 
     given: tuple[RawSetting, ...] = ()
     warnings: tuple[str, ...] = ()
-    #: `vaults` and `default_vault`, unchanged from the file (lithos/kernel/configuration/vaults.py).
+    #: The unchanged values of `vaults` and `default_vault` in the file
+    #: (lithos/kernel/configuration/vaults.py).
     vaults: Any = None
     default_vault: Any = None
 
@@ -155,8 +156,8 @@ class Layer:
 
 
 def read_environment(environment: Mapping[str, str]) -> Layer:
-    """Return the values of all known environment variables. An empty variable counts as not set."""
-    # A long name overrides a short one, and a current name overrides an older one.
+    """Return the values of all known environment variables. An empty variable counts as unset."""
+    # Long names override short names, and current names override older names.
     names = {
         **SHORT_VARIABLES,
         **{variable_of(old): new for old, new in OLDER_NAMES.items()},
@@ -180,7 +181,7 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
 
 
 def read_options(options: Mapping[str, Any]) -> Layer:
-    """Return the values of command-line options. An unknown key is a bug of the caller (`KeyError`)."""
+    """Return the values of command-line options. An unknown key is a bug in the caller (`KeyError`)."""
     return Layer(
         tuple(
             RawSetting(SETTINGS[key].key, value, "the command line", from_text=True)
@@ -190,7 +191,7 @@ def read_options(options: Mapping[str, Any]) -> Layer:
 
 
 def read_file(path: Path, *, in_data_dir: bool) -> Layer:
-    """Return the values of a YAML file. Raises `ConfigError` if the file is unreadable or not a mapping."""
+    """Return the values in a YAML file. Raises `ConfigError` if the file is unreadable or not a mapping."""
     try:
         tree = read_yaml(path)
     except UnusableFile as unusable:
@@ -203,7 +204,7 @@ def read_file(path: Path, *, in_data_dir: bool) -> Layer:
         )
     vaults, default_vault = tree.pop("vaults", None), tree.pop("default_vault", None)
     given: list[RawSetting] = []
-    older: list[RawSetting] = []  # Values under older names, which the current names override.
+    older: list[RawSetting] = []  # Values under older names. Values under current names override them.
     warnings: list[str] = []
     unknown: list[str] = []
     for key, value in drop_retired(flatten(tree, "", path), f"file {path}", warnings):
@@ -226,7 +227,7 @@ def read_file(path: Path, *, in_data_dir: bool) -> Layer:
 
 
 def flatten(tree: Mapping[Any, Any], prefix: str, path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the values of all sections, each with its dotted key. Raises `ConfigError`."""
+    """Yield the values of all sections with their dotted keys. Raises `ConfigError`."""
     for name, value in tree.items():
         key = f"{prefix}{name}"
         is_section = key in SECTIONS
@@ -234,13 +235,13 @@ def flatten(tree: Mapping[Any, Any], prefix: str, path: Path) -> Iterator[tuple[
             yield from flatten(value, key + ".", path)
         elif not is_section:
             yield key, value
-        elif value is not None:  # A heading without any settings under it is an empty section.
+        elif value is not None:  # A heading without settings below it is an empty section.
             raise ConfigError(
                 f"{key} in file {path} is a section; put its settings under it, each on its own line"
             )
 
 
 def guess(name: str, known: Iterable[str]) -> str:
-    """Return a suggestion for an unknown name, as the end of a sentence."""
+    """Return a suggestion for an unknown name. It is written as the end of a sentence."""
     nearest = difflib.get_close_matches(name[:LONGEST_SHOWN], known, n=1, cutoff=0.8)
     return f"; did you mean {nearest[0]}?" if nearest else ""

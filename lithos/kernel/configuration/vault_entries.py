@@ -1,4 +1,4 @@
-"""Declarations of vaults: `--vault work=~/work`, and entries of `vaults` in a configuration file.
+"""Declarations of vaults: `--vault work=~/work`, and the entries of `vaults` in a configuration file.
 
 Specified in docs/spec/cli-config.md §3.1.
 """
@@ -20,9 +20,9 @@ from lithos.kernel.configuration.retired import drop_retired
 from lithos.kernel.configuration.sources import MOST_UNKNOWN, ConfigError, RawSetting, flatten, guess
 from lithos.kernel.configuration.yaml_file import shorten
 
-#: Settings for the served folders. For a named vault, only its own entry may set them.
+#: Settings of the served folders. Only the entry of a named vault may set them for that vault.
 PLACES: Final = ("storage.vault", "storage.data_dir")
-#: Sections that apply to the whole process, with their classes.
+#: Sections that apply to the whole process, and their classes.
 SHARED: Final = {each.name: each.kind for each in DECLARED if each.is_shared}
 #: Pattern of a vault name.
 NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
@@ -33,7 +33,7 @@ _ENTRY: Final = "give each vault as `work: {path: ~/work}`"
 
 @frozen
 class DeclaredVault:
-    """A declared vault: its folder and its own settings."""
+    """A declared vault: its folder, and the settings that apply only to it."""
 
     name: str
     path: Path
@@ -44,7 +44,10 @@ class DeclaredVault:
 
 
 def split_typed(typed: Sequence[str]) -> tuple[list[DeclaredVault], list[str]]:
-    """Return the vaults that are declared as `work=~/work`, and all other values. Raises `ConfigError`."""
+    """Return the vaults that are declared like `work=~/work`, and all remaining values.
+
+    Raises `ConfigError`.
+    """
     found = [(text, _NAMED.fullmatch(text)) for text in typed]
     plain = [text for text, named in found if named is None]
     entries = [_declared(text, *named.groups()) for text, named in found if named is not None]
@@ -85,7 +88,7 @@ def _absolute(place: str, where: str) -> Path:
 
 
 def read_entries(vaults: Any, path: Path | None) -> Iterator[DeclaredVault]:
-    """Return the vaults of a file. Raises `ConfigError` with all problems of their declarations."""
+    """Yield the vaults in a file. Raises `ConfigError` with all problems of their declarations."""
     if vaults is None or path is None:
         return
     if not isinstance(vaults, Mapping):
@@ -132,7 +135,7 @@ def _read_entry(name: str, entry: Any, path: Path) -> DeclaredVault:
 def _read_own(
     rest: Mapping[str, Any], where: str, path: Path, source: str
 ) -> tuple[tuple[RawSetting, ...], tuple[str, ...]]:
-    """Return an entry's settings, and warnings about ignored ones. Raises `ConfigError`."""
+    """Return the settings of an entry, and warnings about ignored settings. Raises `ConfigError`."""
     given, warnings, problems = list[RawSetting](), list[str](), list[str]()
     for key, value in drop_retired(flatten(rest, "", path), source, warnings):
         if key in PLACES:
@@ -157,7 +160,7 @@ def _read_own(
 
 
 def is_shared_warning(what: str) -> str:
-    """Return the warning that a process-wide setting is ignored, with the reason."""
+    """Return the warning that a process-wide setting is ignored, and why."""
     return (
         f"{what} is ignored: all vaults share one server, whose settings are those of the file, the "
         "environment and the default vault"
@@ -165,7 +168,7 @@ def is_shared_warning(what: str) -> str:
 
 
 def with_own(entry: DeclaredVault, own: DeclaredVault | None) -> DeclaredVault:
-    """Return a vault from the command line, with the settings that a file has for its name."""
+    """Return a vault from the command line with the settings that the file contains for its name."""
     if own is None:
         return entry
     data = own.data_dir if own.path == entry.path else None

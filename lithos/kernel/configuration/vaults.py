@@ -1,9 +1,10 @@
 """Several vaults in one process: their names and their configurations.
 
-Specified in docs/spec/cli-config.md §3.1. Each vault is loaded as if it had a separate server: defaults <
-file < environment < options < its own entry in `vaults`. The file is the one that names the vaults. If the
-command line names the vaults, the file is `--config`, or without that option the `config.yaml` of each data
-directory. The process has only one `server` section: all vaults use that of the default vault.
+Specified in docs/spec/cli-config.md §3.1. Each vault is loaded as if it had a separate server, with this
+precedence: defaults < file < environment < options < the entry of the vault in `vaults`. The file is the file
+that names the vaults. If the command line names the vaults, the file is `--config`, or without that option
+the `config.yaml` in the data directory of each vault. The process has only one `server` section: all vaults
+use the section of the default vault.
 """
 
 from __future__ import annotations
@@ -45,17 +46,17 @@ from lithos.kernel.configuration.vault_entries import (
 )
 from lithos.kernel.settings import StorageConfig
 
-#: Value that selects all vaults, in commands that accept several.
+#: Value that selects all vaults, in commands that accept several vaults.
 EVERY: Final = "*"
 
 
 @frozen(kw_only=True)
 class NamedVault:
-    """One of several vaults, with its whole configuration."""
+    """One of several vaults, with its complete configuration."""
 
     name: str
     loaded: LoadedConfig
-    #: Problems in the configuration, if the caller asked for them instead of a `ConfigError`.
+    #: Problems in the configuration, if the caller requested them instead of a `ConfigError`.
     problems: tuple[str, ...] = ()
 
     @property
@@ -71,18 +72,18 @@ class NamedVault:
 
 @frozen(kw_only=True)
 class ConfiguredVaults:
-    """All named vaults in order. The list is empty if the server has one vault without a name."""
+    """All named vaults in order. If the server has a single vault without a name, the list is empty."""
 
     configured: tuple[NamedVault, ...] = ()
-    #: Name of the vault for calls that name no vault.
+    #: Name of the vault that calls use if they name no vault.
     default: str | None = None
-    #: Vaults that `--vault` selects, each once. All vaults for `*`.
+    #: Vaults that `--vault` selects, without repetitions. For `*`, all vaults.
     chosen: tuple[str, ...] = ()
     #: Whether `--vault` was `*`.
     is_every: bool = False
-    #: Whether the command line (`work=~/work`) declares the vaults, instead of a file.
+    #: Whether the command line declares the vaults (`work=~/work`). Otherwise a file declares them.
     is_typed: bool = False
-    #: File that names the vaults or contains settings for all of them.
+    #: File that names the vaults or contains settings for all vaults.
     source: Path | None = None
 
     def named(self, name: str) -> NamedVault:
@@ -99,11 +100,11 @@ def load_vaults(
     overrides: Mapping[str, Any] | None = None,
     is_lenient: bool = False,
 ) -> ConfiguredVaults:
-    """Return the named vaults. The result is empty if the vault has no name. `load_config` then loads it.
+    """Return the named vaults. The result is empty for a vault without a name, which `load_config` loads.
 
-    `typed` contains the unchanged values of `--vault`. `overrides` contains other options, as in
-    `load_config`, without `PLACES`. `is_lenient` collects the problems of a vault's configuration in its
-    `problems`. Raises `ConfigError`.
+    `typed` contains the unchanged values of `--vault`. `overrides` contains all other options as in
+    `load_config`, without `PLACES`. With `is_lenient`, the problems in a vault's configuration are stored in
+    its `problems`. Raises `ConfigError`.
     """
     named, plain = split_typed(typed)
     file = _read_base(bool(named), plain, config_path, data_dir, environment)
@@ -148,9 +149,10 @@ def _read_base(
     data_dir: Path | None,
     environment: Mapping[str, str],
 ) -> tuple[Layer, Path] | None:
-    """Return the file that may list vaults, or None for a vault without a name.
+    """Return the file that may list vaults. Return None for a vault without a name.
 
-    The file is `--config`, or else the `config.yaml` in the data directory that applies without any vault.
+    The file is `--config`, or otherwise `config.yaml` in the data directory that applies if no vault is
+    named.
     """
     if config_path is not None:
         return read_file(config_path, in_data_dir=False), config_path
@@ -192,7 +194,7 @@ def _refuse_without_vaults(base: Layer, path: Path | None, plain: Sequence[str])
 
 
 def _refuse_unnamed(base: Layer, path: Path | None, *, is_typed: bool) -> None:
-    """Raise `ConfigError` for a file that has both named vaults and a vault without a name."""
+    """Raise `ConfigError` if a file has both named vaults and a vault without a name."""
     found = sorted({given.key for given in base.given if given.key in PLACES})
     if found and not is_typed:
         raise ConfigError(
@@ -204,7 +206,7 @@ def _refuse_unnamed(base: Layer, path: Path | None, *, is_typed: bool) -> None:
 def _choose(
     plain: Sequence[str], entries: Sequence[DeclaredVault], *, is_file_named: bool
 ) -> tuple[str, ...] | None:
-    """Return the vaults that `--vault` selects, or None for a folder that is not a named vault.
+    """Return the vaults that `--vault` selects. Return None if it names a folder that is not a named vault.
 
     Raises `ConfigError`.
     """
@@ -260,9 +262,9 @@ def _load(
     base: Path | None,
     environment: Mapping[str, str],
 ) -> NamedVault:
-    """Load one vault from the shared layers and its own layer.
+    """Load one vault from the shared layers and from its own layer.
 
-    Without a shared file, also read its data directory's file.
+    If there is no shared file, also read the file in the data directory of the vault.
     """
     problems: list[str] = []
     data = entry.data_dir or state_of_vault(entry.path, environment)
@@ -287,7 +289,7 @@ def _load(
 
 
 def _share(vaults: Iterable[NamedVault], default: str) -> tuple[NamedVault, ...]:
-    """Return the vaults with the default vault's process-wide sections."""
+    """Return the vaults with the process-wide sections of the default vault."""
     found = {vault.name: vault for vault in vaults}
     shared = found[default].loaded
     return tuple(

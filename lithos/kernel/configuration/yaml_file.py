@@ -1,7 +1,9 @@
-"""YAML reader for settings files. It limits file size, nesting, number length, and quotes in messages.
+"""YAML reader for settings files.
 
-A duplicate key is refused, because YAML would keep only the last value. With a duplicate section, all
-settings of the first section would be lost, possibly including a token.
+It limits the file size, the nesting, the length of numbers, and quotes in messages.
+
+Duplicate keys are refused, because YAML would use only the last value. With a duplicate section, all settings
+in the first section would be lost, possibly including a token.
 """
 
 from __future__ import annotations
@@ -15,17 +17,20 @@ from yaml.constructor import ConstructorError
 
 #: Maximum size of a file in bytes.
 LARGEST_FILE: Final = 1024 * 1024
-#: Maximum length of a number in characters. Reading 1:59:59... with many sixties takes minutes, and the
-#: result cannot be printed.
+#: Maximum length of a number in characters. Reading 1:59:59... with many sixties would take minutes, and the
+#: result could not be printed.
 _LONGEST_NUMBER: Final = 100
-#: Maximum length of a key or value in a message, in characters.
+#: Maximum number of characters of a key or value in a message.
 LONGEST_SHOWN: Final = 120
-#: Tag of the key `<<`, which merges the keys of other mappings.
+#: Tag of the key `<<`, which merges keys from other mappings.
 _MERGE: Final = "tag:yaml.org,2002:merge"
 
 
 class UnusableFile(Exception):
-    """The file cannot be read. The message gives the reason and quotes no text that may be a secret."""
+    """Error for a file that cannot be read.
+
+    The message gives the reason and quotes no text that may be a secret.
+    """
 
 
 class _Loader(yaml.SafeLoader):
@@ -63,7 +68,7 @@ def read_yaml(path: Path) -> Any:
     except UnicodeDecodeError as error:
         raise UnusableFile(f"file {path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        # The message contains neither the parser's excerpt nor its message, because both may quote a secret.
+        # The message omits the parser's message and excerpt, because both may quote a secret.
         raise UnusableFile(
             f"file {path} is not valid YAML{_place(error)}; check the lines around it"
         ) from None
@@ -84,7 +89,7 @@ def _read_text(path: Path) -> str:
 
 
 def _refuse_doubles(root: yaml.Node, path: Path) -> None:
-    """Raise `UnusableFile` if a mapping has the same key twice."""
+    """Raise `UnusableFile` if a mapping contains a key twice."""
     seen, waiting = set[int](), [("", root)]
     while waiting:
         where, node = waiting.pop()

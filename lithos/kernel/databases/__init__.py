@@ -1,7 +1,6 @@
-"""SQLite databases, their tables and migrations, and the lock of the data directory.
+"""SQLite databases with their tables and migrations, and the lock of the data directory.
 
-Its own package and later packages import this package.
-It must not depend on the meaning of a table.
+This package and the packages above it use these modules. It must not depend on the meaning of a table.
 """
 
 ROLE = "rows"

@@ -1,15 +1,15 @@
-"""SQLite database files, each with one connection for writing and one for reading.
+"""SQLite database files. Each has one connection for writing and one for reading.
 
-`Database` opens a file, sets its pragmas, and creates or migrates its tables. Its layout defines whether a
+`Database` opens a file, sets its pragmas, and creates or migrates its tables. The layout determines whether a
 damaged file is refused, or quarantined and replaced by a new file.
 
-A server or the first write creates a `LearningDatabase` (`edges.db`, `stats.db`). It remembers for `/health`
-whether writes succeed. If a query finds damage in a running server, the file stays in use for now, but a
-marker file makes the next opening check the whole file, whatever its size.
+A `LearningDatabase` (`edges.db`, `stats.db`) is created by a server or by the first write. It records for
+`/health` whether writes succeed. If a query finds damage while a server runs, the file stays in use for now.
+A marker file then makes the next opening check the whole file, whatever its size.
 
 Other programs may remove or replace an open file. Later writes would then go to a file without a name, and
-would be lost when the process ends. A database therefore compares its files with their paths before each
-transaction, and refuses to write if they differ (`DatabaseLost`).
+would be lost when the process ends. A database therefore compares its open files with the files at their
+paths before each transaction. If they differ, it refuses to write (`DatabaseLost`).
 """
 
 from __future__ import annotations
@@ -38,34 +38,37 @@ from lithos.kernel.databases.sqlite import (
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.times import EPOCH, parse_time
 
-#: The connections for writing and for reading, which may be the same connection.
+#: The connection for writing and the connection for reading. They may be the same connection.
 Connections = tuple[apsw.Connection, apsw.Connection]
-#: Identities of the database and its WAL, the files that contain a commit.
+#: Identities of the database file and its WAL. These files contain a commit.
 _Files = tuple[Identity | None, Identity | None]
 
 
 @frozen
 class DatabaseLayout:
-    """Tables of a database. `upgrade` changes the tables of an older file inside a transaction."""
+    """The tables of a database. `upgrade` changes the tables of an older file in a transaction."""
 
     tables: str
     upgrade: Callable[[apsw.Connection, datetime], None]
     durability: Durability = Durability.FULL
-    #: Whether another thread reads while one thread writes.
+    #: Whether one thread reads while another thread writes.
     has_reader: bool = True
-    #: Log event when a damaged file is replaced by a new one. If None, a damaged file cannot be opened.
+    #: Log event for replacing a damaged file by a new one. If None, a damaged file cannot be opened.
     set_aside: str | None = None
-    #: Whether foreign keys are enforced. Upstream never enforced them for its tables, so its rows may violate
-    #: them.
+    #: Whether foreign keys are enforced. The upstream project never enforced them for its tables, so old rows
+    #: may violate them.
     has_references: bool = False
 
 
 class DatabaseLost(OSError):
-    """The file was removed, replaced or truncated while it was open. The message says what to do."""
+    """Error because the file was removed, replaced or truncated while it was open.
+
+    The message says what to do.
+    """
 
 
 class Database:
-    """An open database. One caller writes inside `transaction()`. Reads use the second connection."""
+    """An open database. One caller writes in `transaction()`. Reads use the second connection."""
 
     layout: ClassVar[DatabaseLayout]
     log: ClassVar = get_logger("lithos.database")
@@ -74,9 +77,9 @@ class Database:
         self._path = path
         self._connections = connections
         self._files: _Files = (None, None)
-        #: Largest known size of the file in bytes. The file never shrinks.
+        #: Largest known size of the file in bytes. An intact file never shrinks.
         self._size = 0
-        #: How another program changed the files, and how to recover.
+        #: Description of how another program changed the files, and how to recover. None if it did not.
         self.loss: str | None = None
         self._is_closed = False
 
@@ -84,7 +87,7 @@ class Database:
     def open(cls, path: Path, now: datetime) -> Self:
         """Open or create the database.
 
-        Raises `CorruptDatabase` if it is damaged and its layout does not replace it.
+        Raises `CorruptDatabase` if the file is damaged and its layout does not allow a replacement.
         """
         store = cls(path)
         store._connect_or_replace(now)
@@ -98,7 +101,7 @@ class Database:
     def transaction(self) -> AbstractContextManager[None]:
         """Begin a write transaction.
 
-        Raises `DatabaseLost` if the file is not at its path, and `DatabaseFailed`.
+        Raises `DatabaseFailed`, and `DatabaseLost` if the file is no longer at its path.
         """
         self.look()
         if self.loss is not None:
@@ -106,13 +109,16 @@ class Database:
         return transaction(self._writer)
 
     def part(self) -> AbstractContextManager[None]:
-        """Begin a savepoint in the open transaction. An exception rolls back only this part."""
+        """Begin a savepoint in the open transaction.
+
+        An exception rolls back only the changes since the savepoint.
+        """
         return savepoint(self._writer)
 
     def close(self) -> None:
-        """Close both connections, the last of which checkpoints the WAL.
+        """Close both connections. Closing the last connection checkpoints the WAL.
 
-        May raise `DatabaseLost` afterwards.
+        May raise `DatabaseLost` after closing.
         """
         if self._connections is None or self._is_closed:
             return
@@ -153,7 +159,7 @@ class Database:
                 writer.execute("PRAGMA foreign_keys=OFF")
             with transaction(writer):
                 layout.upgrade(writer, now)
-            # Free up to 2 MB per file: queries will not need the pages that the check has read.
+            # This frees up to 2 MB per file, because queries will not need the pages that the check has read.
             writer.execute("PRAGMA shrink_memory")
             reader = open_reader(self._path) if layout.has_reader else writer
             self._files, self._size = self._find()
@@ -163,15 +169,18 @@ class Database:
         self._connections = (writer, reader)
 
     def _read_whole(self) -> int | None:
-        """Return the size up to which opening reads the whole file, in bytes. None means any size."""
+        """Return the maximum size in bytes of a file that opening reads as a whole. None means any size."""
         return None
 
     # -- its place -----------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Compare the files with the opened ones, and set or clear `loss`. Any thread may call this."""
+        """Compare the open files with the files at their paths, and set or clear `loss`.
+
+        Any thread may call this.
+        """
         if self._connections is None or self._files[0] is None or self._is_closed:
-            return  # A database that reads through snapshot connections ends here, too.
+            return  # A database that reads through snapshot connections also returns here.
         files, size = self._find()
         if files == self._files and size >= self._size:
             self._size, self.loss = size, None
@@ -195,9 +204,9 @@ class Database:
 
 
 def add_missing_columns(connection: apsw.Connection, tables: Mapping[str, Mapping[str, str]]) -> None:
-    """Add missing columns to the tables of an older file. Old rows get the default values.
+    """Add the columns that the tables of an older file lack. Existing rows get the default values.
 
-    `tables` maps each table name to its columns and their definitions.
+    `tables` maps each table name to columns with their definitions.
     """
     for name, columns in tables.items():
         known = {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
@@ -207,14 +216,17 @@ def add_missing_columns(connection: apsw.Connection, tables: Mapping[str, Mappin
 
 
 def _for_old_rows(definition: str) -> str:
-    """Return the column definition for old rows: SQLite cannot add a NOT NULL column without a default."""
+    """Return the column definition for existing rows.
+
+    SQLite cannot add a NOT NULL column without a default.
+    """
     if "NOT NULL" not in definition or "DEFAULT" in definition:
         return definition
     return f"{definition} DEFAULT {0 if definition.startswith('INTEGER') else chr(39) * 2}"
 
 
 def read_time(text: object) -> datetime | None:
-    """Return a time that an older version or a person may have written, or None if it is invalid."""
+    """Return a stored time, or None if it is invalid. An older version or a person may have written it."""
     try:
         return parse_time(text) if isinstance(text, str) else None
     except ValueError:
@@ -222,22 +234,22 @@ def read_time(text: object) -> datetime | None:
 
 
 def stored_time(text: object) -> datetime:
-    """Return a required time. An invalid time is read as the epoch (docs/spec/coordination.md §1)."""
+    """Return a required time. If the time is invalid, return the epoch (docs/spec/coordination.md §1)."""
     return read_time(text) or EPOCH
 
 
-#: Maximum size in bytes of a file that opening reads as a whole. That takes about 0.2 s, or a second on a
+#: Maximum size in bytes of a file that opening reads as a whole. Reading takes about 0.2 s, or a second on a
 #: slow disk. Retrieval data may be many times as large.
 READ_WHOLE: Final = 64 * 1024 * 1024
 SUSPECT: Final = ".suspect"
-#: Log event when a damaged file is replaced by a new one.
+#: Log event for replacing a damaged file by a new one.
 SET_ASIDE: Final = "damaged database set aside"
 
 _DAMAGED: Final = (apsw.CorruptError, apsw.NotADBError)
 
 
 class LearningDatabase(Database):
-    """A database that has no connections until its file is created."""
+    """A database that has no connections until its file exists."""
 
     #: Whether opening creates a missing file.
     is_made_at_once: ClassVar = False
@@ -245,16 +257,16 @@ class LearningDatabase(Database):
     def __init__(self, path: Path, now: datetime) -> None:
         super().__init__(path)
         self._opened_at = now
-        #: Reason why the last write failed. None after a successful write.
+        #: Reason why the last write failed. None if it succeeded.
         self.failure: str | None = None
-        #: Damage found inside the file, until the file is opened again.
+        #: Damage that was found in the file. It is kept until the file is opened again.
         self.damage: str | None = None
 
     @classmethod
     def open(cls, path: Path, now: datetime) -> Self:
-        """Open an existing database. Create a missing one only if `is_made_at_once`.
+        """Open an existing database. A missing database is created only if `is_made_at_once` is set.
 
-        A damaged file is set aside and replaced by a new one.
+        A damaged file is moved aside and replaced by a new one.
         """
         store = cls(path, now)
         if cls.is_made_at_once or path.exists():
@@ -264,14 +276,14 @@ class LearningDatabase(Database):
 
     @property
     def is_there(self) -> bool:
-        """Return whether the database exists."""
+        """Return whether the database file exists."""
         return self._connections is not None
 
     @property
     def is_in_transaction(self) -> bool:
         """Return whether a transaction is open.
 
-        SQLite ends the transaction when it rolls it back, for example on a full disk.
+        SQLite also ends a transaction when it rolls it back, for example on a full disk.
         """
         return self._connections is not None and self._writer.in_transaction
 
@@ -279,7 +291,7 @@ class LearningDatabase(Database):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Begin a durable write transaction. Create the database first if it is missing."""
+        """Begin a durable write transaction. A missing database is created first."""
         with self.noticing_damage():
             try:
                 if self._connections is None:
@@ -295,7 +307,10 @@ class LearningDatabase(Database):
 
     @contextmanager
     def part(self) -> Iterator[None]:
-        """Begin a savepoint in the open transaction. An exception rolls back only this part."""
+        """Begin a savepoint in the open transaction.
+
+        An exception rolls back only the changes since the savepoint.
+        """
         try:
             with self.noticing_damage(), super().part():
                 yield
@@ -305,7 +320,7 @@ class LearningDatabase(Database):
             raise
 
     def try_writing(self) -> None:
-        """Write a meaningless value to test whether writes succeed. Raises `DatabaseFailed` and `OSError`."""
+        """Write an unused value to test whether writes succeed. Raises `DatabaseFailed` and `OSError`."""
         with self.transaction():
             self._writer.execute("PRAGMA user_version=0")
         self._note_success()
@@ -324,7 +339,7 @@ class LearningDatabase(Database):
 
     @contextmanager
     def noticing_damage(self) -> Iterator[None]:
-        """Record damage that the block finds, and check the file when it is next opened."""
+        """Record damage that is found in the block, and check the whole file at the next opening."""
         try:
             yield
         except _DAMAGED as damage:

@@ -1,9 +1,9 @@
 """Ownership lock: only one process may own a data directory and serve a vault (docs/spec/lifecycle.md §2).
 
-An owner locks `.lithos/lock`, the data directory and the folder of its vault with `flock`. These locks end
-with the process, so a leftover file never blocks a start. The owner record in the lock file names the owner.
-The record of a vault is stored in the user's state folder, because Lithos creates no files of its own in a
-vault.
+An owner uses `flock` to lock `.lithos/lock`, the data directory and the folder of its vault. These locks end
+with the process, so a file left behind never blocks a start. The owner record in the lock file names the
+owner. The owner record of a vault is stored in the state folder of the user, because Lithos creates no files
+of its own in a vault.
 """
 
 from __future__ import annotations
@@ -28,33 +28,34 @@ from lithos.kernel.log import get_logger
 
 log = get_logger("lithos.lock")
 
-#: Seconds between two calls of `confirm`.
+#: Maximum seconds between two calls of `confirm`.
 CONFIRM_EVERY: Final = 20.0
-#: Errors of `flock` that mean the file system has no locks. Network file systems cannot lock folders.
+#: Errors of `flock` that mean that the file system has no locks. Network file systems cannot lock folders.
 NO_LOCKS: Final = frozenset(
     {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.EBADF}
 )
-#: Number of attempts to take a lock that a probe may hold for an instant, and the seconds between them.
+#: Number of attempts to take a lock, and seconds between two attempts. A probe may hold the lock for an
+#: instant.
 _TRIES: Final = 10
 _PAUSE: Final = 0.01
-#: Seconds between two checks of a vault whose owner may be starting.
+#: Seconds between two checks of a vault while its owner may be starting.
 _STARTING: Final = 0.05
 
-#: Device number and inode number of a file.
+#: Device number and inode number, which identify a file.
 Identity = tuple[int, int]
 
 
 @frozen
 class OwnerRecord:
-    """Owner of a data directory. `started_at` is an ISO 8601 time in UTC."""
+    """The owner of a data directory. `started_at` is an ISO 8601 time in UTC."""
 
     pid: int
     host: str
     url: str | None
     started_at: str
-    #: Token for commands and hooks of the user, who may read the lock file (mode 0600).
+    #: Token for commands and hooks of the same user, who can read the lock file (mode 0600).
     token: str | None = field(default=None, repr=False)
-    #: Whether the address is only for those commands, as for a server on stdio. Clients then use another
+    #: Whether only those commands use the address, as for a server on stdio. Clients then use another
     #: address.
     private: bool = False
     #: Address for remote clients.
@@ -72,7 +73,7 @@ def encode_owner(record: OwnerRecord) -> bytes:
 
 
 def read_owner(path: Path) -> OwnerRecord | None:
-    """Return the owner record in a lock file, or None if it cannot be read."""
+    """Return the owner record in a lock file, or None if there is no readable record."""
     try:
         content = json.loads(path.read_bytes())
         return OwnerRecord(
@@ -81,7 +82,7 @@ def read_owner(path: Path) -> OwnerRecord | None:
             url=content.get("url"),
             started_at=str(content["started_at"]),
             token=content.get("token"),
-            # Earlier servers had a token only for a private address.
+            # Servers of earlier versions had a token only for a private address.
             private=bool(content.get("private", content.get("token") is not None)),
             public_url=content.get("public_url"),
         )
@@ -90,7 +91,7 @@ def read_owner(path: Path) -> OwnerRecord | None:
 
 
 class AlreadyOwned(Exception):
-    """Another live process owns the data directory."""
+    """Error because another live process owns the data directory."""
 
     def __init__(self, path: Path, owner: OwnerRecord | None) -> None:
         super().__init__(
@@ -102,7 +103,7 @@ class AlreadyOwned(Exception):
 
 
 class VaultOwned(AlreadyOwned):
-    """Another live process serves the vault from another data directory."""
+    """Error because another live process serves the vault from another data directory."""
 
     def __init__(self, vault: Path, owner: OwnerRecord | None, data: str | None) -> None:
         super().__init__(vault, owner)
@@ -114,7 +115,7 @@ class VaultOwned(AlreadyOwned):
 
 
 class NoLocks(OSError):
-    """The file system has no locks, so Lithos could not keep out a second server."""
+    """Error because the file system has no locks, so Lithos could not prevent a second server."""
 
     def __init__(self, path: Path, failure: OSError) -> None:
         super().__init__(
@@ -125,9 +126,9 @@ class NoLocks(OSError):
 
 
 class OwnerLock:
-    """Lock on a data directory and on the served vault, from `acquire` to `release`.
+    """The lock on a data directory and on the served vault, from `acquire` to `release`.
 
-    `confirm` may run in another thread than the other methods.
+    `confirm` may run in a different thread than the other methods.
     """
 
     def __init__(
@@ -138,9 +139,11 @@ class OwnerLock:
         *,
         needs_locks: bool = True,
     ) -> None:
-        """Prepare the lock without taking it. `vault_record` is the file for the vault's owner record.
+        """Prepare the lock without acquiring it.
 
-        `needs_locks` refuses file systems without locks.
+        `vault_record` is the file for the owner record of the vault.
+
+        With `needs_locks`, file systems without locks are refused.
         """
         self.path = path
         self._vault = vault
@@ -151,18 +154,21 @@ class OwnerLock:
         self._record: OwnerRecord | None = None
         #: Descriptors of the locked folders: the data directory and the vault.
         self._folders: dict[Path, int] = {}
-        #: How another program changed the lock file, and how to recover, for `/health`.
+        #: Description for `/health` of how another program changed the lock file, and how to recover.
         self.trouble: str | None = None
 
     def acquire(self, started_at: str) -> None:
-        """Take the lock. Raises `AlreadyOwned` at once if another process has it, and `NoLocks`."""
+        """Acquire the lock.
+
+        Raises `AlreadyOwned` at once if another process owns the directory, and `NoLocks`.
+        """
         if self._descriptor is not None:
             raise AlreadyOwned(self.path, self._record)
         self.path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with ExitStack() as undo:
             undo.callback(self.release)
-            # Lock the folder first, so that an owner whose lock file was removed can write it again without a
-            # rival.
+            # The folder is locked first. If the lock file of an owner was removed, the owner can therefore
+            # write it again without a rival.
             self._hold(self.path.parent.parent)
             self._descriptor = self._open_file()
             if self._vault is not None:
@@ -171,7 +177,7 @@ class OwnerLock:
             undo.pop_all()
 
     def publish(self, record: OwnerRecord) -> None:
-        """Write the owner record. Call this again once the address of the server is known."""
+        """Write the owner record. Call this again when the address of the server is known."""
         with self._turn:
             assert self._descriptor is not None
             overwrite(self._descriptor, encode_owner(record))
@@ -180,11 +186,11 @@ class OwnerLock:
                 self._publish_vault(self._vault_record, record)
 
     def confirm(self) -> None:
-        """Check that the locked files are still in place, or lock their replacements.
+        """Check that the locked files are still in place. If they were replaced, lock the new files.
 
         Call every `CONFIRM_EVERY` s.
 
-        Raises `AlreadyOwned` if another process has taken the data directory or the vault meanwhile.
+        Raises `AlreadyOwned` if another process has taken the data directory or the vault.
         """
         with self._turn:
             if self._descriptor is None or self._record is None:
@@ -200,7 +206,7 @@ class OwnerLock:
                 self.trouble = None
 
     def release(self) -> None:
-        """Release the lock. Further calls do nothing."""
+        """Release the lock. A second call does nothing."""
         with self._turn:
             descriptor, self._descriptor = self._descriptor, None
             record, self._record = self._record, None
@@ -273,7 +279,7 @@ class OwnerLock:
         overwrite(descriptor, encode_owner(record))
 
     def _publish_vault(self, path: Path, record: OwnerRecord) -> None:
-        """Write the owner record of the vault, which only the message of a refusal uses.
+        """Write the owner record of the vault. It is only used in the message of a refusal.
 
         The record never contains the token.
         """
@@ -296,7 +302,7 @@ def lock_of(
     *,
     needs_locks: bool = True,
 ) -> OwnerLock:
-    """Return the lock of a data directory and of the vault that it serves, without taking it."""
+    """Return the lock of a data directory and of its vault, without acquiring it."""
     path = data / ".lithos" / "lock"
     if vault is None:
         return OwnerLock(path, needs_locks=needs_locks)
@@ -306,7 +312,9 @@ def lock_of(
 
 
 def is_owned(path: Path) -> bool:
-    """Return whether a live process has locked the file at `path`, or the folder of a removed lock file.
+    """Return whether a live process has locked the file at `path`.
+
+    If the lock file was removed, check the lock on its folder.
 
     On a file system without locks, a record in the file counts as an owner.
     """
@@ -325,11 +333,11 @@ def is_owned(path: Path) -> bool:
 
 
 def serves_other(vault: Path) -> bool:
-    """Return whether the owner of a data directory in use serves something other than this vault.
+    """Return whether the owner of a used data directory serves something other than this vault.
 
-    False where folders cannot be locked, because the check then proves nothing.
+    Return False if folders cannot be locked, because the check then proves nothing.
     """
-    for _ in range(_TRIES):  # A starting owner locks its data directory first.
+    for _ in range(_TRIES):  # A starting owner locks its data directory before its vault.
         try:
             if not vault.is_dir() or is_locked(vault):
                 return False
@@ -343,7 +351,7 @@ def is_locked(path: Path) -> bool:
     """Return whether a process holds an exclusive lock on a file or folder. Raises `OSError`."""
     with opened(path, os.O_RDONLY) as descriptor:
         try:
-            # A shared lock lets many processes probe at once, without taking each other for the owner.
+            # With a shared lock, many processes can probe at once without mistaking each other for the owner.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
@@ -351,7 +359,10 @@ def is_locked(path: Path) -> bool:
 
 
 def has_locks(folder: Path) -> bool:
-    """Return whether the file system can lock this folder. Also True if the folder cannot be opened."""
+    """Return whether the file system can lock this folder.
+
+    Also return True if the folder cannot be opened.
+    """
     try:
         is_locked(folder)
     except OSError as failure:
@@ -373,7 +384,7 @@ def _identity_of_open(descriptor: int) -> Identity:
 
 
 def _try_flock(descriptor: int) -> bool:
-    """Take an exclusive lock. Retry for a moment while probes (`is_locked`) hold a shared lock."""
+    """Acquire an exclusive lock. Retry for a moment while probes (`is_locked`) hold a shared lock."""
     for _ in range(_TRIES):
         with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -381,7 +392,7 @@ def _try_flock(descriptor: int) -> bool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return False  # Another process owns the lock, because probes only share it.
+            return False  # Another process owns the lock, because probes hold it only in shared mode.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         time.sleep(_PAUSE)
     return False

@@ -1,8 +1,8 @@
 """Migrations of the data directory from older layouts to the current one.
 
 `.lithos/migrations/registry.json` is `{"current_version": int, "applied": [{"from","to","name",
-"applied_at"}]}`. A data directory without a registry counts as version 1 and gets one empty step to version 2
-(docs/spec/notes.md §1).
+"applied_at"}]}`. A data directory without a registry counts as version 1. It gets one empty migration step to
+version 2 (docs/spec/notes.md §1).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _DATABASE: Final = "coordination.db"
 
 
 class NewerLayout(Exception):
-    """A later version of Lithos has written the data directory."""
+    """Error because a later version of Lithos has written the data directory."""
 
 
-#: Names of the steps, by the version that they start from. The first step only marks the directory as
-#: registered.
+#: Names of the migration steps, by the version at which they start. The first step only marks the directory
+#: as registered.
 _STEPS: Final = {1: "register"}
 CURRENT: Final = 2
 
 
 def migrate(data: Path, now: datetime) -> None:
-    """Migrate a data directory to the current layout. Further calls change nothing.
+    """Migrate a data directory to the current layout. A second call changes nothing.
 
     Raises `NewerLayout`, or `OSError` if the directory cannot be changed.
     """
@@ -56,10 +56,10 @@ def migrate(data: Path, now: datetime) -> None:
 
 
 def _move_database(data: Path, private: Path) -> None:
-    """Move `coordination.db` with its `-wal` and `-shm` from the root, where older layouts kept it."""
+    """Move `coordination.db` with `-wal` and `-shm` out of the root folder, where older layouts stored it."""
     if not (data / _DATABASE).is_file() or (private / _DATABASE).exists():
         return
-    # The database is moved last, so that an interrupted migration can simply be repeated.
+    # The database itself is moved last, so that an interrupted migration can be repeated.
     for suffix in ("-wal", "-shm", ""):
         source = data / (_DATABASE + suffix)
         if source.exists():
@@ -68,7 +68,10 @@ def _move_database(data: Path, private: Path) -> None:
 
 
 def _read_registry(path: Path) -> dict[str, Any]:
-    """Return the registry. If it is unreadable, set it aside and start a new one: no step is destructive."""
+    """Return the registry.
+
+    If it is unreadable, move it aside and start a new one, because no step is destructive.
+    """
     try:
         registry: dict[str, Any] = json.loads(path.read_bytes())
         if isinstance(registry["current_version"], int) and isinstance(registry["applied"], list):

@@ -1,4 +1,4 @@
-"""Stores that stay open on disk while a server runs."""
+"""Stores on disk that are open while a server runs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ log = get_logger("lithos.app")
 
 @frozen
 class Occasion:
-    """Folders and start time with which a server opens its stores."""
+    """The folders and the start time that a server uses to open its stores."""
 
-    #: The data directory, and the folder inside it that contains the databases.
+    #: The data directory, and the folder in it that contains the databases.
     data: Path
     private: Path
     now: datetime
@@ -32,22 +32,23 @@ class Occasion:
 
 @frozen
 class Stores:
-    """Stores that stay open on disk while a server runs. They are closed in reverse order."""
+    """Stores on disk that are open while a server runs. They are closed in reverse order."""
 
     lock: OwnerLock
-    #: Stores by the class that their opener promises. None if a store is switched off.
+    #: Stores by the class that their opener returns. A store that is switched off is None.
     opened: Mapping[Any, Any]
-    #: Stack that closes all stores, the last one first, even if one fails to close.
+    #: Stack that closes all stores, last store first. If closing one store fails, the remaining stores are
+    #: still closed.
     closing: ExitStack
 
     @property
     def databases(self) -> tuple[Database, ...]:
-        """Return the open databases that are checked for removal by other programs."""
+        """Return the open databases. They are checked for removal by other programs."""
         return tuple(each for each in self.opened.values() if isinstance(each, Database))
 
 
 def sync_names(folders: Iterable[Path]) -> None:
-    """Make the names in folders durable: files synced below a lost name are lost with it."""
+    """Make the file names in folders durable. If a name is lost, the synced files below it are lost too."""
     for folder in sorted(folders):
         try:
             sync_folder(folder)

@@ -12,14 +12,14 @@ from typing import BinaryIO, Final
 
 #: Mode of new folders that contain texts of notes and agents: only the owner can read them.
 PRIVATE_FOLDER: Final = 0o700
-#: The token file and its lock. A backup contains both, because a restored server without them would be open
-#: to all callers.
+#: The token file and its lock. A backup contains both. Without them, a restored server would be open to all
+#: callers.
 TOKEN_FILES: Final = ("tokens.json", "tokens.lock")
 
 
 @contextmanager
 def opened(path: str | Path, flags: int, mode: int = 0o600) -> Iterator[int]:
-    """Open a file descriptor for the duration of the block."""
+    """Open a file descriptor while the block runs."""
     descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
     try:
         yield descriptor
@@ -34,7 +34,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def overwrite(descriptor: int, data: bytes) -> None:
-    """Replace the content of an open file with one write, which a kill does not interrupt."""
+    """Replace the content of an open file with a single write, which a kill does not interrupt."""
     os.pwrite(descriptor, data, 0)
     os.ftruncate(descriptor, len(data))
 
@@ -42,7 +42,7 @@ def overwrite(descriptor: int, data: bytes) -> None:
 def replace_file(path: Path, data: bytes, temporary: Path | None = None, mode: int = 0o666) -> None:
     """Write a file durably under a temporary name, then rename it. The default name ends in `.tmp`.
 
-    The folder is not synced. Raises `OSError`.
+    The folder is not synced, so the new name may be lost. Raises `OSError`.
     """
     fresh = temporary or path.with_suffix(".tmp")
     with open(fresh, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
@@ -53,12 +53,12 @@ def replace_file(path: Path, data: bytes, temporary: Path | None = None, mode: i
 
 
 class NotRegular(OSError):
-    """The path is not a regular file but a folder, a pipe or similar."""
+    """Error for a path that is a folder, a pipe or similar instead of a regular file."""
 
 
 def open_regular(path: str | Path, buffering: int = -1) -> BinaryIO:
     """Open a regular file for reading. Raises `NotRegular` and `OSError`."""
-    # O_NONBLOCK: otherwise opening a named pipe would wait indefinitely for a writer.
+    # Without O_NONBLOCK, opening a named pipe would wait indefinitely for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return open(descriptor, "rb", buffering=buffering)
@@ -67,8 +67,8 @@ def open_regular(path: str | Path, buffering: int = -1) -> BinaryIO:
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder of the user's Lithos state, below `$XDG_STATE_HOME`."""
+    """Return the folder with the user's Lithos state, below `$XDG_STATE_HOME`."""
     state = Path(environment.get("XDG_STATE_HOME", ""))
-    if not state.is_absolute():  # The XDG specification says that relative paths are ignored.
+    if not state.is_absolute():  # The XDG specification says that relative paths must be ignored.
         state = Path(os.path.expanduser("~/.local/state"))
     return state / "lithos"

@@ -1,9 +1,9 @@
 """SQLite through apsw, which bundles a current release: connections, transactions, read-only snapshots, JSON.
 
 SQLite before 3.51.3 can corrupt a WAL database if two connections checkpoint it at the same time. Python may
-contain such an old SQLite, but apsw >= 3.51.3 does not. `snapshot` reads a database without leaving any files
-behind, even while another process writes it. `load_*` functions read JSON columns that older versions or
-people may have filled.
+include such an old SQLite, but apsw >= 3.51.3 does not. `snapshot` reads a database without leaving any files
+behind, even while another process writes to it. The `load_*` functions read JSON columns that older versions
+or people may have written.
 """
 
 from __future__ import annotations
@@ -31,14 +31,17 @@ DatabaseFailed = apsw.Error
 
 
 class Durability(Enum):
-    """Durability of a commit: `FULL` survives a power failure, `OFF` only the end of the process."""
+    """Durability of a commit.
+
+    `FULL` survives a power failure, and `OFF` survives only the end of the process.
+    """
 
     FULL = "FULL"
     OFF = "OFF"
 
 
 class CorruptDatabase(Exception):
-    """The file is not an intact SQLite database. Its bytes are unchanged."""
+    """Error for a file that is not an intact SQLite database. The file is unchanged."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path} is damaged ({reason})")
@@ -46,22 +49,22 @@ class CorruptDatabase(Exception):
 
 
 def reserve_private(path: Path) -> None:
-    """Create an empty file for a new database, if it is missing. Only the owner may read it.
+    """Create an empty file for a new database if the file is missing. Only the owner may read it.
 
-    The files that SQLite creates next to a database get the same mode. An existing file keeps its mode.
+    SQLite gives the files next to a database the same mode. The mode of an existing file is not changed.
     """
-    with suppress(OSError):  # SQLite tries the same and reports the error itself.
+    with suppress(OSError):  # SQLite repeats the attempt and reports the error.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def open_database(
     path: Path, schema: str, durability: Durability, *, read_whole: int | None = None
 ) -> apsw.Connection:
-    """Open or create a WAL database and apply `schema` (idempotent statements).
+    """Open or create a WAL database and apply `schema`, which must consist of idempotent statements.
 
-    A file larger than `read_whole` bytes is not read as a whole: only its header, its length and the
-    beginning of each table are checked. With None, a file of any size is read as a whole. Any thread may use
-    the connection, but only one at a time. Raises `CorruptDatabase`.
+    If a file is larger than `read_whole` bytes, only its header, its length and the beginning of each table
+    are checked. With None, a file of any size is read as a whole. Any thread may use the connection, but only
+    one thread at a time. Raises `CorruptDatabase`.
     """
     path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     reserve_private(path)
@@ -70,7 +73,7 @@ def open_database(
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         # A damaged file must keep its bytes. Until the file is known to be intact, closing must not
-        # checkpoint the WAL, and no other code may write either.
+        # checkpoint the WAL, and other code must not write.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         is_small = read_whole is None or path.stat().st_size <= read_whole
         problem = _read_all(connection) if is_small else _look_over(connection, path)
@@ -81,7 +84,7 @@ def open_database(
         connection.execute(f"PRAGMA synchronous={durability.value}")
         connection.execute("PRAGMA fullfsync=ON")  # where a sync may stay in the disk's own memory (macOS)
         connection.execute("PRAGMA foreign_keys=ON")
-        # Each statement is committed on its own: if a disk refuses some writes, each start gets a little
+        # Each statement is committed separately. If a disk refuses some writes, each start gets a little
         # further.
         connection.execute(schema)
     except (apsw.NotADBError, apsw.CorruptError) as damage:
@@ -94,7 +97,10 @@ def open_database(
 
 
 def _require_beginning(path: Path) -> None:
-    """Raise `CorruptDatabase` if a WAL has no database. SQLite would drop the WAL of an empty file."""
+    """Raise `CorruptDatabase` if there is a WAL without a database.
+
+    SQLite would delete the WAL of an empty file.
+    """
     wal = path.with_name(path.name + "-wal")
     with suppress(FileNotFoundError):
         if path.stat().st_size == 0 < wal.stat().st_size:
@@ -102,13 +108,13 @@ def _require_beginning(path: Path) -> None:
 
 
 def _read_all(connection: apsw.Connection) -> str | None:
-    """Return the damage inside the file, or None. Takes about one second per 400 MB."""
+    """Return the damage in the file, or None. The check takes about one second per 400 MB."""
     found = str(connection.execute("PRAGMA quick_check(1)").fetchall()[0][0])
     return None if found == "ok" else found
 
 
 def _look_over(connection: apsw.Connection, path: Path) -> str | None:
-    """Return the damage that a few pages show, or None. Raises the SQLite errors of these pages."""
+    """Return the damage that a few pages show, or None. Raises the SQLite errors of reading these pages."""
     wal = path.with_name(path.name + "-wal")
     ((pages,),), ((size,),) = (connection.execute(f"PRAGMA {name}") for name in ("page_count", "page_size"))
     # The last pages may still be only in the WAL.
@@ -128,7 +134,7 @@ def open_reader(path: Path) -> apsw.Connection:
 
 @contextmanager
 def transaction(connection: apsw.Connection) -> Iterator[None]:
-    """One write transaction: committed on leaving, rolled back on an exception."""
+    """Begin a write transaction. It is committed at the end of the block, and rolled back on an exception."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -141,9 +147,9 @@ def transaction(connection: apsw.Connection) -> Iterator[None]:
 
 @contextmanager
 def savepoint(connection: apsw.Connection) -> Iterator[None]:
-    """Begin a savepoint in a transaction. An exception rolls back only this part.
+    """Begin a savepoint in a transaction. An exception rolls back only the changes since the savepoint.
 
-    On a full disk, SQLite rolls back the whole transaction at once, and the savepoint no longer exists.
+    On a full disk, SQLite immediately rolls back the whole transaction, and the savepoint no longer exists.
     """
     connection.execute("SAVEPOINT part")
     try:
@@ -158,7 +164,7 @@ def savepoint(connection: apsw.Connection) -> Iterator[None]:
 def quarantine(path: Path, now: datetime) -> Path:
     """Rename a damaged file to `<name>.corrupt-<YYYYmmddTHHMMSSZ>[-n]` and return the new path.
 
-    A database's `-wal` is moved with it, because it may contain the newest rows. `-shm` is only an index.
+    The `-wal` of a database is moved too, because it may contain the newest rows. `-shm` is only an index.
     """
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     target, number = path.with_name(f"{path.name}.corrupt-{stamp}"), 0
@@ -166,7 +172,7 @@ def quarantine(path: Path, now: datetime) -> Path:
         number += 1
         target = path.with_name(f"{path.name}.corrupt-{stamp}-{number}")
     wal = path.with_name(path.name + "-wal")
-    if wal.exists():  # first: left behind by a kill, it would be replayed into the new database
+    if wal.exists():  # moved first: a WAL left behind by a kill would be replayed into the new database
         wal.rename(target.with_name(target.name + "-wal"))
     path.rename(target)
     path.with_name(path.name + "-shm").unlink(missing_ok=True)
@@ -174,7 +180,7 @@ def quarantine(path: Path, now: datetime) -> Path:
 
 
 def copy_content(source: apsw.Connection, target: Path) -> None:
-    """Copy the content that a connection sees into a new, durable database file without a WAL."""
+    """Copy the content that a connection sees into a new and durable database file without a WAL."""
     target.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     reserve_private(target)
     writing = apsw.Connection(str(target))
@@ -191,7 +197,10 @@ def copy_content(source: apsw.Connection, target: Path) -> None:
 
 
 def load_json(text: str | None) -> Any:
-    """Return the value, or None for NULL and for invalid JSON (including NaN, which Python can write)."""
+    """Return the parsed value.
+
+    Return None for NULL and for invalid JSON (including NaN, which Python can write).
+    """
     try:
         return _DECODER.decode(text if isinstance(text, str) else bytes(text).decode()) if text else None
     except (ValueError, TypeError, RecursionError):
@@ -199,18 +208,21 @@ def load_json(text: str | None) -> Any:
 
 
 def load_object(text: str | None) -> dict[str, Any]:
-    """Return the object. Any other value is read as an empty object (docs/spec/coordination.md §1)."""
+    """Return the parsed object.
+
+    For any other value, return an empty object (docs/spec/coordination.md §1).
+    """
     value = load_json(text)
     return value if isinstance(value, dict) else {}
 
 
 def load_texts(text: str | None) -> tuple[str, ...]:
-    """Return the texts of a JSON list. Any other value is read as an empty list."""
+    """Return the texts in a JSON list. For any other value, return an empty tuple."""
     return texts_of(load_json(text))
 
 
 def texts_of(value: object) -> tuple[str, ...]:
-    """Return the texts of a list that is already parsed."""
+    """Return the texts in a list that is already parsed."""
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
@@ -218,18 +230,18 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-#: Created only once, because `json.loads` with this option creates a decoder for each text.
+#: Created only once, because `json.loads` with this option creates a new decoder for each text.
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
 
 
 @contextmanager
 def snapshot(path: Path, *, is_live: bool) -> Iterator[apsw.Connection | None]:
-    """Open a read-only connection for the block, or None without a database. Raises `CorruptDatabase`.
+    """Open a read-only connection for the block, or None if there is no database. Raises `CorruptDatabase`.
 
-    Reading a WAL database usually creates files next to it. `is_live` means that the writer runs and these
-    files exist anyway, so the database is read in place. Otherwise an intact database is opened as immutable.
-    A database whose writer was killed is read from a copy, because reading its last commits would write to
-    it.
+    Reading a WAL database usually creates files next to it. `is_live` means that a writer runs. These files
+    then exist anyway, so the database is read in place. Otherwise an intact database is opened as immutable.
+    If the writer of a database was killed, the database is read from a copy, because reading its last commits
+    would write to it.
     """
     if not path.exists():
         yield None

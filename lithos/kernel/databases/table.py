@@ -1,6 +1,6 @@
-"""Database rows: tables that are derived from attrs classes, and the base class of all row classes.
+"""Database rows: tables derived from attrs classes, and the base class for all classes that query rows.
 
-A `Table` is defined by an attrs class, columns, a key, and the encoding of its values. From these it derives
+A `Table` is defined by an attrs class, columns, a key, and the encoding of its values. From these, it derives
 the list of columns, the tuple of values, the upsert and the row reader. Queries are written by hand.
 """
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class ColumnCodec(NamedTuple):
-    """Functions that write and read the values of a column. None keeps the values unchanged."""
+    """Functions that write and read the values of a column. With None, values are unchanged."""
 
     write: Callable[[Any], Any] | None
     read: Callable[[Any], Any]
@@ -39,7 +39,7 @@ def listed(values: Iterable[object]) -> str:
 
 
 def or_else(default: object) -> ColumnCodec:
-    """Return the codec of a value that older files may lack.
+    """Return the codec for a value that may be missing in older files.
 
     NULL and empty values are read as the default.
     """
@@ -47,7 +47,10 @@ def or_else(default: object) -> ColumnCodec:
 
 
 def matching(wanted: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """Return the SQL condition and its values: the conditions whose value is not None, or any row."""
+    """Return an SQL condition and its values.
+
+    Conditions with the value None are left out. Without conditions, every row matches.
+    """
     given = {condition: value for condition, value in wanted.items() if value is not None}
     return " AND ".join(given) or "1", list(given.values())
 
@@ -62,7 +65,7 @@ COUNT: Final = or_else(0)
 
 
 class Table(Generic[T]):
-    """Database table of a class: one column per attribute."""
+    """A database table for a class, with one column per attribute."""
 
     def __init__(
         self,
@@ -77,10 +80,11 @@ class Table(Generic[T]):
     ) -> None:
         """Define a table.
 
-        `key` has the columns of a conflict; an upsert leaves the columns in `kept` unchanged.
+        `key` lists the columns that identify a row. If the row exists, an upsert leaves the columns in `kept`
+        unchanged.
 
-        `names` maps attributes to SQL columns with a different name. `order` replaces the attribute order of
-        the class. `how` contains the encodings of attributes.
+        `names` maps attributes to SQL columns with another name. `order` replaces the attribute order of the
+        class. `how` contains the codecs of attributes.
         """
         self._of = of
         self._attributes = tuple(order) or tuple(each.name for each in fields(of))  # type: ignore[arg-type]
@@ -105,7 +109,7 @@ class Table(Generic[T]):
         return row
 
     def read(self, row: Iterable[Any]) -> T:
-        """Return the object that a row contains."""
+        """Return the object stored in a row."""
         values = dict(zip(self._attributes, row, strict=True))
         for attribute, read in self._reading:
             values[attribute] = read(values[attribute])
@@ -113,7 +117,7 @@ class Table(Generic[T]):
 
 
 class Rows:
-    """Rows of one connection. Writing needs an open transaction."""
+    """Queries on one connection. Writing requires an open transaction."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
@@ -127,14 +131,14 @@ class Rows:
         return self.connection.execute(sql, given).fetchone()
 
     def _find(self, table: Table[T], where: str, *given: apsw.SQLiteValue) -> list[T]:
-        """Return the objects that a query of a table finds.
+        """Return the objects that a query on a table finds.
 
-        `where` is the query's end, after the table name.
+        `where` is the part of the query after the table name.
         """
         return list(map(table.read, self.connection.execute(f"{table.select} {where}", given)))
 
     def _texts(self, sql: str, *given: apsw.SQLiteValue) -> list[str]:
-        """Return the first column of a query as texts."""
+        """Return the first column of a query as a list of texts."""
         return [str(row[0]) for row in self.connection.execute(sql, given)]
 
     def _run(self, sql: str, *given: apsw.SQLiteValue) -> int:
@@ -143,10 +147,10 @@ class Rows:
         return self.connection.changes()
 
     def _drop_from(self, table: str, column: str, values: Iterable[object]) -> int:
-        """Delete the rows whose column has one of these values. Return the number of deleted rows."""
+        """Delete the rows in which a column has one of these values. Return the number of deleted rows."""
         sql = f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608 - our names
         return self._run(sql, listed(values))
 
     def _run_all(self, sql: str, rows: Iterable[Sequence[apsw.SQLiteValue]]) -> None:
-        """Run a statement once for each row of values."""
+        """Run a statement once for each tuple of values."""
         self.connection.executemany(sql, rows)

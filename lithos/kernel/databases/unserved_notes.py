@@ -1,4 +1,4 @@
-"""Detection of notes in folders that Lithos does not serve yet."""
+"""Detection of notes in a folder that Lithos does not serve yet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ FOLDER: Final = ".obsidian"
 
 
 def find_own_notes(folder: Path) -> str | None:
-    """Return evidence that a folder contains notes (Obsidian settings or Markdown files), or None.
+    """Return evidence that a folder contains notes (Obsidian settings or Markdown files).
+
+    Without evidence, return None.
 
     Only the folder itself and its direct subfolders are searched.
     """
@@ -29,5 +31,5 @@ def find_own_notes(folder: Path) -> str | None:
             elif entry.name.endswith(".md"):
                 return entry.name
     except OSError:
-        return None  # Opening the folder later reports why it cannot be read.
+        return None  # The later opening of the folder reports why it cannot be read.
     return None

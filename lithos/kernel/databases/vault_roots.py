@@ -1,8 +1,10 @@
-"""Checks that vaults are separate on disk: no folder of one vault may equal or contain a folder of another.
+"""A check that vaults are separate on disk.
 
-Specified in docs/spec/cli-config.md §3.1. A folder is identified by its real path and by device and inode.
-Device and inode also detect mounts, and file systems that ignore case, where the paths differ. Targets of
-links out of a vault are not read (`notes/files/tree.py`), so only the root folders are compared. A missing
+No folder of one vault may equal or contain a folder of another vault.
+
+Specified in docs/spec/cli-config.md §3.1. A folder is identified by its real path, and by device and inode.
+Device and inode also detect mounts, and paths with different case on file systems that ignore case. Targets
+of links out of a vault are not read (`notes/files/tree.py`), so only the root folders are compared. A missing
 folder is compared by its path.
 """
 
@@ -20,7 +22,7 @@ from lithos.kernel.databases.lock import Identity, identity_of
 
 Kind = Literal["notes", "data"]
 _WORDS: Final = {"notes": "the folder {} of vault {}", "data": "the data directory {} of vault {}"}
-#: Ways to separate two folders, depending on what they contain.
+#: Advice on how to separate two folders, by the content of the folders.
 _WAYS_OUT: Final = {
     frozenset({"notes"}): "Serve them as one vault, or give each vault its own folder.",
     frozenset({"data"}): "Give each vault a separate data directory "
@@ -38,16 +40,18 @@ class VaultFolder:
     vault: str
     kind: Kind
     path: Path
-    #: Real path of the folder. If a part of it is missing, links are resolved only before that part.
+    #: Real path of the folder. If a component is missing, links are resolved only before that component.
     real: str
-    #: Identity of the folder itself (None if missing), followed by those of its parent folders up to the
-    #: root.
+    #: Identity of the folder (None if it is missing), followed by the identities of all its parent folders.
     identity: Identity | None = None
     above: tuple[Identity, ...] = ()
 
 
 class VaultsOverlap(Exception):
-    """Two vaults share a folder. The message names both, and how to separate them."""
+    """Error because two vaults share a folder.
+
+    The message names both vaults and says how to separate them.
+    """
 
 
 def check_vault_roots(vaults: Sequence[tuple[str, Path, Path]]) -> None:
@@ -66,9 +70,9 @@ def _look_at(name: str, notes: Path, data: Path) -> Iterator[VaultFolder]:
 
 
 def _identity_of(path: Path) -> Identity | None:
-    """Return the identity, or None for a missing or inaccessible folder.
+    """Return the identity of a folder. Return None if the folder is missing or inaccessible.
 
-    Opening that vault reports the reason.
+    When that vault is opened, the reason is reported.
     """
     try:
         return identity_of(path)
@@ -77,9 +81,9 @@ def _identity_of(path: Path) -> Identity | None:
 
 
 def find_overlaps(places: Sequence[VaultFolder]) -> Iterator[str]:
-    """Yield a message for each overlap of these folders, with the names of both vaults and a solution.
+    """Yield a message for each overlap of these folders. It contains the names of both vaults and a solution.
 
-    The notes folder of each vault is listed before its data directory, which may contain the notes, as in
+    The notes folder of each vault comes before its data directory, which may contain the notes, as in
     `knowledge`.
     """
     for one, other in combinations(places, 2):
@@ -110,5 +114,5 @@ def _tell(one: VaultFolder, relation: str, other: VaultFolder) -> str:
 
 
 def _shown(place: VaultFolder) -> str:
-    """Return the given path, followed by its real location if that differs."""
+    """Return the given path. If its real location differs, append the real location."""
     return str(place.path) if str(place.path) == place.real else f"{place.path} ({place.real})"

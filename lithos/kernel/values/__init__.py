@@ -1,4 +1,4 @@
-"""Errors, times, limits, names of events, principals, commands and the registry of checks.
+"""Errors, times, limits, event names, principals, commands and the registry of checks.
 
 All packages import this package.
 It must not use files, clocks, threads or logs.

@@ -1,4 +1,4 @@
-"""Domain errors (refusals), one exception class per wire code (docs/spec/tools.md §1.3).
+"""Domain errors (refusals). Each wire code has one exception class (docs/spec/tools.md §1.3).
 
 A `LithosError` is a *refusal*: nothing was changed unless its message says so. Only `lithos.server.tools`
 turns a refusal into an error envelope. Bugs and broken disks raise ordinary exceptions.
@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 
 class LithosError(Exception):
-    """A refusal with a wire code: the class name in snake case, or an explicit code.
+    """A refusal with a wire code. The code is the class name in snake case, unless an explicit code is given.
 
-    `message` is one sentence that says what to do next. `extras` are additional keys of the envelope, in
-    order. `tools` adds the empty `warnings` of a refused write.
+    `message` is one sentence that says what to do next. `extras` are further keys of the envelope, in order.
+    `tools` adds an empty `warnings` to refused writes.
     """
 
     code: ClassVar[str] = "internal_error"
@@ -31,7 +31,7 @@ class LithosError(Exception):
 
 
 def leaves_of(failure: BaseException) -> Iterator[BaseException]:
-    """Yield the failures in an exception group, or the failure itself."""
+    """Yield all failures in an exception group. If `failure` is not a group, yield it alone."""
     if isinstance(failure, BaseExceptionGroup):
         for inner in failure.exceptions:
             yield from leaves_of(inner)
@@ -40,7 +40,7 @@ def leaves_of(failure: BaseException) -> Iterator[BaseException]:
 
 
 def first_of(failure: BaseException) -> BaseException:
-    """Return the first failure in an exception group, or the failure itself."""
+    """Return the first failure in an exception group. If `failure` is not a group, return it."""
     return next(leaves_of(failure))
 
 
@@ -49,7 +49,7 @@ class InvalidInput(LithosError):
 
 
 class Forbidden(LithosError):
-    """The token lacks the needed right, or is bound to another agent than the named one."""
+    """The token lacks the required right, or is bound to another agent."""
 
 
 class DocNotFound(LithosError):
@@ -63,7 +63,7 @@ class NoteNotFound(LithosError):
 class VersionConflict(LithosError):
     """`expected_version` is not the current version. Extras: `current_version`, `warnings`.
 
-    If a merge has overlapping changes, the extra `conflicts` is placed between these two.
+    If changes overlap in a merge, the extra `conflicts` comes between these two extras.
     """
 
 
@@ -118,7 +118,7 @@ class StorageFailed(LithosError):
 
 
 class OutcomeUnknown(LithosError):
-    """It is unknown whether an unanswered call took effect. The retry changed nothing."""
+    """It is unknown whether the call without an answer took effect. The retry changed nothing."""
 
 
 class VaultUnavailable(LithosError):
@@ -148,9 +148,9 @@ class UpdateFailed(LithosError):
 
 
 class ClaimFailed(LithosError):
-    """The task is missing, closed or blocked, or its aspect is held.
+    """The task is missing, closed or blocked, or another agent holds its aspect.
 
-    Extras: `reason`, the holder, or blockers.
+    Extras: `reason`, and the holder or the blockers.
     """
 
 
@@ -166,7 +166,7 @@ class ClaimNotFound(LithosError):
 
 
 class TaskNotFound(LithosError):
-    """The task is unknown, or not open although it must be."""
+    """The task is unknown, or it must be open but is not."""
 
 
 class ReceiptNotFound(LithosError):
@@ -174,7 +174,7 @@ class ReceiptNotFound(LithosError):
 
 
 class TaskNotResolved(LithosError):
-    """The task cannot be reopened because it is open."""
+    """The task is open, so it cannot be reopened."""
 
 
 class InvalidTaskType(LithosError):
@@ -190,11 +190,11 @@ class InvalidEdgeType(LithosError):
 
 
 class SelfEdge(LithosError):
-    """The edge links a task to itself."""
+    """The edge would link a task to itself."""
 
 
 class NotAGate(LithosError):
-    """`waits_on_gate` starts from a task that is not a gate."""
+    """The edge `waits_on_gate` starts at a task that is not a gate."""
 
 
 class Cycle(LithosError):
@@ -212,5 +212,5 @@ class InvalidRelationType(LithosError):
 class IndexFailed(Exception):
     """A search index could not be changed, saved or opened for writing.
 
-    The index can still be searched, and the change can be retried. Notes are not affected.
+    The index can still be searched, and a retry is possible. Notes are not affected.
     """

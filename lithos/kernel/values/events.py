@@ -1,4 +1,7 @@
-"""Event values and their internal origins, totally ordered by `seq` (docs/spec/events-http.md §1 and §2)."""
+"""Event values and their internal origins.
+
+Events are totally ordered by `seq` (docs/spec/events-http.md §1 and §2).
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ AGENT_REGISTERED: Final = "agent.registered"
 EDGE_UPSERTED: Final = "edge.upserted"
 REINDEX_COMPLETE: Final = "reindex_complete"
 
-#: Sources of internal origins: a tool call, an undo, and the enrich worker, which skips events that it caused
-#: itself.
+#: Sources of internal origins: a tool call, an undo, and the enrich worker. The worker skips events that it
+#: caused itself.
 TOOL: Final = "tool"
 TAKING_BACK: Final = "undo"
 ENRICHMENT: Final = "enrichment"
@@ -28,10 +31,10 @@ ENRICHMENT: Final = "enrichment"
 class EventDraft:
     """An event without a sequence number, before it is written to the journal.
 
-    `origin` never leaves the process. It has the form `<source>` or `<source>:<digest>:<version>`, where the
-    digest is that of the event's note file. A start scan can then see whether a change was announced, and
-    which version the bytes had. For an edge the form is `<source>:<id of its outbox row>`, so that the event
-    is journalled only once (idempotency key).
+    `origin` never leaves the process. It has the form `<source>` or `<source>:<digest>:<version>`, with the
+    digest of the note file that the event is about. The digest shows a scan at startup whether a change was
+    announced, and which version the file had. For an edge, the form is `<source>:<id of its outbox row>`,
+    which serves as an idempotency key: the event is journalled only once.
     """
 
     type: str
@@ -44,23 +47,23 @@ class EventDraft:
 
 @frozen(kw_only=True)
 class Event:
-    """A journalled event. The sequence number `seq` strictly increases over all event types."""
+    """An event in the journal. The sequence number `seq` strictly increases over all event types."""
 
     seq: int
     draft: EventDraft
-    #: Cached wire formats, each encoded once for all subscribers.
+    #: Cached wire formats. Each format is encoded once for all subscribers.
     encoded: dict[str, bytes] = field(factory=dict, eq=False, repr=False)
 
 
 def event_size(event: Event) -> int:
-    """Return the approximate size in bytes: 300 plus the texts of the payload and tags."""
+    """Return the approximate size in bytes: 300, plus the texts in payload and tags."""
     draft = event.draft
     texts = sum(len(value) for value in draft.payload.values() if isinstance(value, str))
     return 300 + texts + sum(map(len, draft.tags))
 
 
 def note_origin(source: str, digest: str, version: int) -> str:
-    """Return the origin of an event about a note file."""
+    """Return the origin for an event about a note file."""
     return f"{source}:{digest}:{version}"
 
 
@@ -70,12 +73,12 @@ def origin_source(origin: str) -> str:
 
 
 def origin_digest(origin: str) -> str | None:
-    """Return the file digest that an origin contains, or None."""
+    """Return the file digest in an origin, or None if it has no digest."""
     _, separator, rest = origin.partition(":")
     return rest.partition(":")[0] if separator else None
 
 
 def origin_version(origin: str) -> int | None:
-    """Return the effective version that an origin contains, or None as in older events."""
+    """Return the effective version in an origin. Return None if it has no version, as in older events."""
     version = origin.rpartition(":")[2] if origin.count(":") == 2 else ""
     return int(version) if version.isdecimal() else None

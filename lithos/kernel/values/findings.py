@@ -1,8 +1,8 @@
 """Registry of checks, and the results of `lithos doctor`, `validate` and `care` (docs/spec/cli-config.md §2).
 
-`CHECKS` contains all checks, and commands and pages show subsets of it. A `CheckResult` contains the findings
-of one doctor check by severity. An `IssueReport` contains the issues of all notes by check
-(docs/spec/copies.md §5).
+`CHECKS` contains all checks. Commands and pages run subsets of them. A `CheckResult` contains the findings of
+one doctor check by severity. An `IssueReport` contains the issues of all notes by check (docs/spec/copies.md
+§5).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from attrs import frozen
 
 #: Views of checks: `lithos doctor`, the console page System, `lithos validate` and `lithos reconcile`.
 DOCTOR, SYSTEM, VALIDATE, RECONCILE = "doctor", "system", "validate", "reconcile"
-#: Views of checks on all notes: `lithos care` with the console page Care, and the console's overview.
+#: Views with checks of all notes: `lithos care` with the console page Care, and the console overview.
 CARE, OVERVIEW = "care", "overview"
 #: Name of the configuration check.
 CONFIGURATION: Final = "configuration"
-#: Severity of an issue. An error keeps a note from being served, a warning deserves attention, and an info is
-#: normal in a folder that another program created.
+#: Severity of an issue. With an error, the note is not served. A warning needs attention. An info is normal
+#: in a folder that another program created.
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
 
@@ -30,7 +30,7 @@ Look = TypeVar("Look", bound=Callable[[Any], Any])
 
 
 class Installation(Protocol):
-    """The installation that the doctor checks, with the facts that every capability may use."""
+    """The installation that the doctor checks, with the data that every capability may use."""
 
     @property
     def config(self) -> Any:
@@ -38,7 +38,7 @@ class Installation(Protocol):
 
     @property
     def clock(self) -> Callable[[], datetime]:
-        """Return the clock, which returns the current time."""
+        """Return the clock, a function that returns the current time."""
 
     @property
     def data(self) -> Path:
@@ -62,22 +62,25 @@ class Installation(Protocol):
 
     @property
     def owner(self) -> Any:
-        """Return the owner's report about itself, as `record`."""
+        """Return the report of the owner about itself, as `record`."""
 
 
 def has_data(each: Installation) -> bool:
-    """Return whether more than a configuration exists. A running server skips the disk, which may hang."""
+    """Return whether there is more than a configuration.
+
+    In a running server the disk is not read, because it may hang.
+    """
     return not each.is_outside or each.data.is_dir()
 
 
 @frozen(kw_only=True)
 class Check:
-    """A registered kind of problem, with the function that finds it.
+    """A registered kind of problem, and the function that finds it.
 
-    `look(subject)` yields findings and changes nothing. `mend` fixes the problem, or is None for a problem
-    that only a person can fix. `when` returns whether there is anything to check. `place` orders the checks
-    of a view. `severity` applies to all findings, or is None if each finding has its own. `title` is the
-    heading of the findings (without it, the name is shown), and `way_out` is the advice for a person.
+    `look(subject)` yields findings and changes nothing. `mend` fixes the problem, and is None if only a
+    person can fix it. `when` returns whether there is anything to check. `place` orders the checks of a view.
+    `severity` applies to all findings, and is None if each finding has its own severity. `title` is the
+    heading of the findings (default: the name), and `way_out` is the advice for a person.
     """
 
     name: str
@@ -98,7 +101,10 @@ CHECK_MODULES: Final[list[str]] = []
 
 
 def check(name: str, *views: str, place: int, **more: Any) -> Callable[[Look], Look]:
-    """Register the decorated function as the `look` of a check. `more` contains further fields of `Check`."""
+    """Register the decorated function as the `look` function of a check.
+
+    `more` contains further fields of `Check`.
+    """
 
     def register(look: Look) -> Look:
         CHECKS.append(Check(name=name, views=views, place=place, look=look, **more))
@@ -114,14 +120,14 @@ def load_checks() -> None:
 
 
 def checks_of(view: str) -> list[Check]:
-    """Return the checks of a view, ordered so that earlier checks explain later ones."""
+    """Return the checks of a view. Earlier checks explain the results of later checks."""
     load_checks()
     return sorted((each for each in CHECKS if view in each.views), key=lambda each: each.place)
 
 
 @frozen
 class NamedNote:
-    """A note that an issue names. A file that is not served has no `id`."""
+    """A note named in an issue. A file that is not served has no `id`."""
 
     id: str | None
     title: str
@@ -130,9 +136,9 @@ class NamedNote:
 
 @frozen
 class Issue:
-    """A problem of one file, or of the files in `notes`, the first of which has the path.
+    """A problem of one file or of the files in `notes`. The path is the path of the first file.
 
-    `link` is a link target without a note, and `likely` is the note that the link probably means.
+    `link` is the target of a link without a note, and `likely` is the note that the link probably means.
     """
 
     path: str
@@ -155,7 +161,7 @@ class IssueGroup:
 class IssueReport:
     """The issues of all notes, grouped by check name in the order of the checks.
 
-    `notes` is the number of notes. `troubles` contains the reasons why checks failed.
+    `notes` is the number of notes. `troubles` contains the reasons for failed checks.
     """
 
     at: datetime
@@ -172,7 +178,7 @@ _NAMED: Final = 3
 
 @frozen
 class CheckFinding:
-    """A finding with its severity and its remedy (none for `ok`). Both texts are whole sentences."""
+    """A finding with a severity and a remedy (none for `ok`). Both texts consist of complete sentences."""
 
     status: Status
     cause: str
@@ -193,13 +199,19 @@ class CheckResult:
 
     @property
     def told(self) -> tuple[CheckFinding, ...]:
-        """Return the findings to report: all problems, worst first, or all findings if none is a problem."""
+        """Return the findings to report.
+
+        If there are problems, return all of them, worst first. Otherwise return all findings.
+        """
         bad = [finding for finding in self.findings if finding.status != "ok"]
         return tuple(sorted(bad, key=lambda each: -_ORDER.index(each.status))) or self.findings
 
     @property
     def message(self) -> str:
-        """Return the reported findings and remedies on one line. A shared remedy is listed only once."""
+        """Return the reported findings and remedies on one line.
+
+        A remedy that several findings share appears only once.
+        """
         told = self.told
         later = [{each.way_out for each in told[number + 1 :]} for number in range(len(told))]
         return " ".join(
@@ -222,7 +234,7 @@ def ok(cause: str) -> CheckFinding:
 
 
 def warn(cause: str, way_out: str) -> CheckFinding:
-    """Return a warning: the finding deserves attention, but Lithos works."""
+    """Return a warning: the finding needs attention, but Lithos works."""
     return CheckFinding("warn", cause, way_out)
 
 
@@ -232,12 +244,12 @@ def fail(cause: str, way_out: str) -> CheckFinding:
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """Return the worst of some statuses, or `ok` if the list is empty."""
+    """Return the worst status in a list, or `ok` if the list is empty."""
     return max(statuses, key=_ORDER.index, default="ok")
 
 
 def name_some(names: Iterable[str], others: str = "and {} more") -> str:
-    """Return the first few names and the number of further names."""
+    """Return the first few names, and how many further names there are."""
     listed = list(names)
     more = " " + others.format(len(listed) - _NAMED) if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more

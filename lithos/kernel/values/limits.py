@@ -1,11 +1,10 @@
-"""Length and size limits of tool arguments, metadata, and frontmatter that Lithos keeps in memory.
+"""Length and size limits of tool arguments, of metadata, and of frontmatter in memory.
 
-The texts of a tool call are checked. Metadata is checked after merging as well, because many small patches
-may make it large (docs/spec/tools.md §1.2). Memory, the catalogue and the databases contain only a limited
-part of a file's frontmatter. A file is never refused or changed because its frontmatter is larger: the rest
-stays in the file, byte for byte, and tools cannot see it. These limits are wider than those of tool calls.
-Any value that a tool stored can therefore be read back, and so can most values that earlier versions
-accepted.
+The texts of a tool call are checked. Metadata is checked again after merging, because many small patches may
+make it large (docs/spec/tools.md §1.2). Only a limited part of a file's frontmatter is stored in memory, the
+catalogue and the databases. A file with larger frontmatter is never refused or changed: the rest stays in the
+file, byte for byte, and tools cannot see it. These limits are higher than the limits of tool calls. Any value
+that a tool stored can therefore be read back, and so can most values that earlier versions accepted.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ _PART: Final = 64 * 1024
 
 
 class Newest(OrderedDict[K, V]):
-    """A dict of at most `most` entries.
+    """A dict with at most `most` entries.
 
-    When it is full, the entry that was set or moved to the end first is dropped.
+    If it is full, it drops the entry that was set or moved to the end first.
     """
 
     def __init__(self, most: int) -> None:
@@ -45,7 +44,7 @@ class Newest(OrderedDict[K, V]):
         self.most = most
 
     def __setitem__(self, key: K, value: V) -> None:
-        """Set an entry, which becomes the newest entry."""
+        """Set an entry and make it the newest entry."""
         super().__setitem__(key, value)
         self.move_to_end(key)
         if len(self) > self.most:
@@ -53,7 +52,7 @@ class Newest(OrderedDict[K, V]):
 
 
 class Fitting(Generic[K, V]):
-    """A cache with a total size of at most `room`. It drops the least recently used entry first."""
+    """A cache with a total size of at most `room`. It drops the least recently used entries first."""
 
     def __init__(self, room: int, size: Callable[[V], int]) -> None:
         self._left = room
@@ -75,12 +74,12 @@ class Fitting(Generic[K, V]):
 
 @define
 class ValueCount:
-    """Counter for the values of a JSON text.
+    """A counter for the values in a JSON text.
 
-    It reads parts as they arrive, in a few fast passes, without parsing.
+    It accepts the text in parts as they arrive, and scans each part in a few fast passes without parsing.
 
-    It counts commas and opening brackets outside of strings, which are at least as many as the values. In
-    invalid JSON it counts as far as a parser would read.
+    It counts commas and opening brackets outside of strings. Their number is at least the number of values.
+    In invalid JSON, it counts as far as a parser would read.
     """
 
     limit: int
@@ -89,8 +88,8 @@ class ValueCount:
     _is_escaped: bool = False
 
     def exceeds(self, part: bytes) -> bool:
-        """Add a part, and return whether the text now has more than `limit` values."""
-        # After escapes are removed, every quote begins or ends a string.
+        """Add a part of the text. Return whether the text now has more than `limit` values."""
+        # Without escapes, every quote begins or ends a string.
         bare = part[self._is_escaped :].replace(rb"\\", b"").replace(rb"\"", b"")
         if part:
             self._is_escaped = bare.endswith(b"\\")
@@ -98,12 +97,15 @@ class ValueCount:
         outside = b"".join(pieces[self._quotes % 2 :: 2])
         self._quotes += len(pieces) - 1
         self._values += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
-        # A string is a value or the name of a value.
+        # A string is either a value or the name of a value.
         return self._values > self.limit or self._quotes > 4 * self.limit
 
 
 def holds_more_values(text: bytes, limit: int) -> bool:
-    """Return whether a JSON text has more than `limit` values. A text too short for that is not scanned."""
+    """Return whether a JSON text has more than `limit` values.
+
+    A text that is too short for them is not scanned.
+    """
     if len(text) <= limit:
         return False
     count = ValueCount(limit)
@@ -111,7 +113,7 @@ def holds_more_values(text: bytes, limit: int) -> bool:
 
 
 def check_text(name: str, value: str, limit: int) -> None:
-    """Raise `InvalidInput` if `value`, the argument `name`, has more than `limit` characters."""
+    """Raise `InvalidInput` if the argument `name` has a `value` with more than `limit` characters."""
     if len(value) > limit:
         raise InvalidInput(
             f"{name} has {len(value):,} characters, and at most {limit:,} are accepted. Shorten "
@@ -119,33 +121,35 @@ def check_text(name: str, value: str, limit: int) -> None:
         )
 
 
-#: Maximum length of an author, a tag, a namespace and similar names in characters. Longer names are
-#: truncated.
+#: Maximum characters of an author, a tag, a namespace and similar names. Longer names are truncated.
 NAME_KEPT: Final = 1_000
-#: Maximum length of an id or a web address in characters. Longer values are dropped, because a truncated one
-#: would have another meaning.
+#: Maximum characters of an id or a web address. Longer values are dropped, because a truncated value would
+#: mean something else.
 ID: Final = 200
 URL: Final = 8_192
-#: Maximum length of a summary in characters.
+#: Maximum characters of a summary.
 SUMMARY: Final = 20_000
-#: Maximum number of items in a list, and maximum number of characters in all of them together.
+#: Maximum number of items in a list, and maximum number of characters of all its items together.
 ITEMS: Final = 20_000
 ITEMS_CHARACTERS: Final = 256_000
-#: Maximum size of the frontmatter keys that Lithos does not own, as JSON in bytes. Entries that do not fit
+#: Maximum size in bytes, as JSON, of the frontmatter keys that Lithos does not own. Entries that do not fit
 #: are left out.
 EXTRA_BYTES: Final = 256 * 1024
-#: Length in characters up to which frontmatter without aliases always fits: the worst JSON escape takes six
-#: bytes for one character.
+#: Number of characters up to which frontmatter without aliases always fits. The longest JSON escape takes six
+#: bytes per character.
 _SURELY_SMALL: Final = EXTRA_BYTES // 6
 
 
 def cut_name(text: str) -> str:
-    """Trim a name and truncate it to `NAME_KEPT` characters. Then trim it again, as reading it back would."""
+    """Trim a name and truncate it to `NAME_KEPT` characters. Trim it again, because reading it back would."""
     return text.strip()[:NAME_KEPT].rstrip()
 
 
 def cut_items(items: Iterable[str]) -> Iterator[str]:
-    """Yield the items truncated like names, without empty items, and only as many as fit."""
+    """Yield the items, truncated like names.
+
+    Empty items are left out, and so are items that exceed the limits.
+    """
     characters = kept = 0
     for item in items:
         text = cut_name(item)
@@ -158,7 +162,7 @@ def cut_items(items: Iterable[str]) -> Iterator[str]:
 
 
 def cut_extra(extra: dict[str, Any], source: str) -> dict[str, Any]:
-    """Keep the entries that fit, in order. `source` is the YAML text from which they were read."""
+    """Return the entries that fit, in order. `source` is the YAML text from which they were read."""
     is_small = len(source) <= _SURELY_SMALL and "&" not in source
     if is_small or json_bytes(extra) <= EXTRA_BYTES:
         return extra
@@ -179,9 +183,9 @@ def json_bytes(value: Mapping[str, Any] | list[Any]) -> int:
 
 
 def check_merged(old: Mapping[str, Any], merged: Mapping[str, Any]) -> None:
-    """Raise `InvalidInput` if a patch makes metadata grow beyond its limit.
+    """Raise `InvalidInput` if a patch makes metadata larger than its limit.
 
-    Metadata that was already larger, from an earlier version or a person's editor, may stay or shrink.
+    Metadata that already exceeds the limit, from an earlier version or a person's editor, may stay or shrink.
     """
     size = json_bytes(merged)
     if size > METADATA_BYTES and size > json_bytes(old):

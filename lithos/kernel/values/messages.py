@@ -1,4 +1,4 @@
-"""Commands, the requests to actors. The class of a command defines the type of its reply."""
+"""Commands, which are requests to actors. The class of a command defines the type of its reply."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Command(Generic[R_co]):
-    """A message with a reply of type `R_co`. The base class has no fields."""
+    """A message with a reply of type `R_co`. This base class has no fields."""
 
     __slots__ = ()
 
 
 class BoardCommand(Command[R_co]):
-    """A command that a board of the coordinator runs in its transaction."""
+    """A command that a board of the coordinator runs in the coordinator's transaction."""
 
     __slots__ = ()
 
 
 @frozen
 class Done(Generic[R_co]):
-    """The reply to a command, and the events to publish."""
+    """The reply to a command, and the events that will be published."""
 
     reply: R_co
     events: tuple[EventDraft, ...] = ()
 
 
-#: Method for each command class. tests/kernel/actors/test_replies.py checks that the types match.
+#: Methods by the command class that they handle. tests/kernel/actors/test_replies.py checks that the types
+#: match.
 Handlers = Mapping[type, Callable[[Any, datetime], Done[Any]]]
 
 

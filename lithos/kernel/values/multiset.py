@@ -1,7 +1,12 @@
-"""Multisets for structures that keep hundreds of thousands of them, most with few items that occur once.
+"""Multisets for structures that contain hundreds of thousands of small multisets.
 
-Such small multisets are tuples: 8 bytes per item, and no memory for an empty one. All others are dicts from
-item to count, the smallest of which takes 200 bytes. Items keep the order in which they were added.
+Such multisets usually have few items without repetitions.
+
+Most have few items without repetitions.
+
+Such small multisets are tuples, with 8 bytes per item and no memory for an empty tuple. All other multisets
+are dicts from item to count. The smallest dict takes 200 bytes. Items keep the order in which they were
+added.
 """
 
 from __future__ import annotations
@@ -11,10 +16,11 @@ from typing import Final, TypeAlias, TypeVar
 
 T = TypeVar("T", bound=Hashable)
 
-#: Always replace a multiset with the result of a change (`with_count`), because a dict is changed in place.
+#: After each change (`with_count`), replace the multiset with the result, because a dict is changed in place.
 Multiset: TypeAlias = tuple[T, ...] | dict[T, int]
 
-#: Maximum number of items in a tuple, because its items are compared one by one.
+#: Maximum number of items in a tuple. The items of a tuple are compared one by one, which is slow for more
+#: items.
 MOST_IN_TUPLE: Final = 8
 
 
@@ -31,7 +37,10 @@ def total(items: Multiset[T]) -> int:
 
 
 def with_count(items: Multiset[T], item: T, times: int) -> Multiset[T]:
-    """Return the multiset with `times` occurrences of an item. Replace `items` with the result."""
+    """Return the multiset with `times` occurrences of an item.
+
+    The caller must replace `items` with the result.
+    """
     if isinstance(items, tuple):
         if not times:
             return tuple(each for each in items if each != item)

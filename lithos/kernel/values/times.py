@@ -7,10 +7,10 @@ from calendar import monthrange
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-#: Maximum lead of the clock that counts as correct immediately. Lithos deletes rows by age only if they are
-#: older than this.
+#: Maximum difference by which the clock may jump ahead and still count as correct. Lithos deletes rows by age
+#: only if they are older than this.
 SLACK: Final = timedelta(days=2)
-#: Factor by which the settled time catches up with a clock that is further ahead.
+#: Factor by which the settled time catches up if the clock is further ahead.
 CATCHING_UP: Final = 24
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,12 +24,12 @@ def format_time(moment: datetime) -> str:
 
 
 def format_optional(moment: datetime | None) -> str | None:
-    """Format a time like `format_time`. None stays None."""
+    """Format a time like `format_time`. Return None for None."""
     return None if moment is None else format_time(moment)
 
 
 def parse_time(text: str) -> datetime:
-    """Parse a time with `Z`, any offset, or no zone (then UTC). Raises `ValueError`."""
+    """Parse a time with `Z`, with any offset, or without a zone (which means UTC). Raises `ValueError`."""
     moment = datetime.fromisoformat(text.strip())
     if moment.tzinfo is UTC:
         return moment
@@ -40,7 +40,7 @@ def parse_time(text: str) -> datetime:
 
 
 def parse_end(text: str) -> datetime:
-    """Parse an end time like `parse_time`. A day or month without a time ends with its last moment in UTC.
+    """Parse an end time like `parse_time`. A day or month without a time means its last moment in UTC.
 
     Raises `ValueError`.
     """
@@ -81,11 +81,11 @@ def from_nanoseconds(nanoseconds: int) -> datetime:
 
 
 def settled_time(last: datetime, elapsed: timedelta, now: datetime) -> datetime:
-    """Return the time that decides which rows are old enough to be deleted. Never later than `now`.
+    """Return the time that decides whether rows are old enough to be deleted. It is never later than `now`.
 
     `last` was the settled time `elapsed` seconds ago on a monotonic clock. If the clock is far ahead of both,
-    it may be wrong, or the machine was off for long. The settled time then catches up at `CATCHING_UP` times
-    its normal pace.
+    the clock may be wrong, or the machine was off for a long time. The settled time then catches up at
+    `CATCHING_UP` times its normal speed.
     """
     ahead = now - last
     return last + ahead if ahead <= elapsed + SLACK else last + min(ahead, CATCHING_UP * elapsed)

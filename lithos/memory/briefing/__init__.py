@@ -1,4 +1,4 @@
-"""Selection, shortening and rendering of a briefing.
+"""The content of a briefing: selection, shortening and rendering.
 
 Its own package and `vaults` import this package.
 It must not use files, clocks, threads or logs.

@@ -1,8 +1,8 @@
-"""Division of passages into blocks: paragraphs of a text, turns of a conversation.
+"""Division of passages into blocks: paragraphs of a text, or turns of a conversation.
 
-A compact briefing chooses among blocks, so that one turn of a conversation does not bring five others with
-it. A block ends at a blank line, or before a line that begins with the name of its speaker. Passages with
-fenced code stay whole.
+A compact briefing selects blocks, so that one turn of a conversation is shown without five unrelated turns. A
+block ends at a blank line, or before a line that begins with a speaker's name. Passages with fenced code are
+not divided.
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ from attrs import evolve
 from lithos.memory.briefing.passages import MOST_PASSAGES, Passage, SplitNote
 from lithos.text.hidden_text import HIDDEN
 
-#: Speaker at the beginning of a line: `Ann:`, `**Ann**:`, `[13:35] Ann Lee (she):`.
+#: Speaker name at the beginning of a line: `Ann:`, `**Ann**:`, `[13:35] Ann Lee (she):`.
 SPEAKER: Final = re.compile(
     r"[ \t>*_-]{0,8}(?:[\[(][^\])\n]{1,30}[\])] ?)?[*_]{0,2}[^\W\d_][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,3}"
     r"(?: ?[\[(][^\])\n]{1,30}[\])])?[*_]{0,2}:(?=[*_]{0,2}\s)"
 )
 _BREAK: Final = re.compile(r"(?P<blank>\n[ \t\x00]*\n\s*)|\n(?=\S)")
-#: White space, and the placeholder of hidden characters.
+#: White space, and the placeholder for hidden characters.
 _BLANK: Final = f" \t\r\n{HIDDEN}"
 
 
 def cut_blocks(split: SplitNote) -> SplitNote:
-    """Return the note with its passages divided into blocks. The time is linear in its length."""
+    """Return the note with its passages divided into blocks.
+
+    The duration is linear in the length of the note.
+    """
     passages: list[Passage] = []
     for passage in split.passages:
         passages += _blocks(split.content, passage)
@@ -53,9 +56,9 @@ def _blocks(content: str, passage: Passage) -> list[Passage]:
 
 
 def _starts(text: str) -> Iterator[int]:
-    """Yield the starts of further blocks of a text.
+    """Yield the positions in a text at which another block starts.
 
-    A part without letters or digits joins the previous block.
+    A block without letters or digits is joined to the previous block.
     """
     found = [each for each in _BREAK.finditer(text) if each["blank"] or SPEAKER.match(text, each.end())]
     ends = [*(each.start() for each in found[1:]), len(text)]

@@ -1,10 +1,10 @@
-"""Briefing text: excerpts chosen within a token budget, and the parts around them.
+"""The text of a briefing: excerpts chosen within a token budget, and the parts around the excerpts.
 
-docs/spec/context.md §1 specifies it.
+Specified in docs/spec/context.md §1.
 
-This module is pure: the same material, budget and token counter return the same text. Parts take at most
-their share of the budget, and the excerpts get the rest. The whole text is counted last. If it is too long,
-the least valuable part is dropped.
+This module is pure: the same material, budget and token counter give the same text. The parts around the
+excerpts take at most their share of the budget, and the excerpts get the rest. The whole text is counted
+last. If it is too long, the least valuable part is dropped.
 """
 
 from __future__ import annotations
@@ -41,55 +41,58 @@ from lithos.text.words.tokens import Count, fitting_length
 #: Minimum and maximum budget, in tokens.
 LEAST_BUDGET: Final = 200
 MOST_BUDGET: Final = 20_000
-#: Maximum share of the budget for one note if there are others. If the budget minus a fixed number of tokens
-#: is larger, this difference applies instead.
+#: Maximum share of the budget for one note if there are other notes. The alternative limit is the budget
+#: minus a fixed number of tokens. The larger limit applies.
 NOTE_SHARE: Final = 0.5
 FOR_OTHERS: Final = 1_500
-#: Budget shares of the parts around the excerpts, if there are excerpts.
+#: Budget shares of the parts around the excerpts. They apply only if there are excerpts.
 TASK_SHARE: Final = 0.35
 WARNINGS_SHARE: Final = 0.15
 ACTIVITY_SHARE: Final = 0.1
 DECISIONS_SHARE: Final = 0.15
 LEFT_OUT_SHARE: Final = 0.03
-#: Minimum number of tokens for the list of omitted notes.
+#: Minimum number of tokens that the list of omitted notes needs.
 LEFT_OUT_LEAST: Final = 14
-#: Number of likeliest passages to consider per thousand tokens of budget.
+#: Number of most likely passages to consider per thousand tokens of budget.
 OPTIONS: Final = 40
 LEAST_OPTIONS: Final = 60
-#: Maximum number of passes that fill unused budget with further passages.
+#: Maximum number of passes that fill the unused budget with further passages.
 FILLINGS: Final = 2
 LEAST_LEFT: Final = 12
-#: Maximum share of one note if a question asks for a complete list.
+#: Maximum share of the budget for one note if the question asks for a complete list.
 SHARE_OF_ALL: Final = 0.15
-#: Maximum number of reply blocks to add to a passage that ends with a question.
+#: Maximum number of reply blocks that are added to a passage ending with a question.
 REPLIES: Final = 2
-#: Minimum probability, relative to the best passage, at which a passage is widened within its section.
+#: Minimum probability, relative to the best passage, of a passage that is widened within its section.
 WIDENED: Final = 0.3
-#: Maximum number of omitted notes to name.
+#: Maximum number of omitted notes that are named.
 MOST_LEFT_OUT: Final = 20
 NOTES_HEAD: Final = "## Notes"
 
 
 @frozen(kw_only=True, eq=False)
 class Material:
-    """Material of a briefing. `sources` are best first, without notes that must not be shown."""
+    """The material of a briefing.
+
+    `sources` are sorted best first and contain no notes that must not be shown.
+    """
 
     task: TaskPart | None = None
     sources: Sequence[SourceNote] = ()
     terms: Terms = Terms()
     warnings: Sequence[AboutNote] = ()
     activity: Sequence[str] = ()
-    #: Decisions of people on the agent's proposals.
+    #: Decisions of people about the proposals of the agent.
     decisions: Sequence[str] = ()
-    #: Notes that are never shown, whatever their text contains.
+    #: Notes that must not be shown, whatever their text contains.
     withheld: Sequence[LeftOut] = ()
 
 
 @frozen(kw_only=True)
 class Item:
-    """Excerpt of a briefing.
+    """One excerpt of a briefing.
 
-    `score` is its best passage's probability relative to the best passage of all.
+    `score` is the probability of the excerpt's best passage, relative to the best passage of all.
     """
 
     id: str
@@ -110,22 +113,22 @@ class Briefing:
     tokens: int
     items: Sequence[Item]
     dropped: Sequence[LeftOut]
-    #: Warnings about the found notes.
+    #: Warnings about the notes that were found.
     warnings: Sequence[AboutNote]
 
 
 @frozen(kw_only=True)
 class Style:
-    """Style of a briefing.
+    """The style of a briefing.
 
     A compact briefing has short headings with the source number and the note's own date, and no list of
-    omitted notes. Its passages include the reply to their last question. `per_source` is the number of tokens
-    that a source costs outside the text.
+    omitted notes. If a passage ends with a question, the reply is included. `per_source` is the token cost of
+    a source outside the text.
     """
 
     is_compact: bool = False
     per_source: int = 0
-    #: If true, the question asks for a complete list: many short passages from many notes.
+    #: If True, the question asks for a complete list. Short passages from many notes are then chosen.
     wants_all: bool = False
 
 
@@ -134,7 +137,7 @@ WHOLE: Final = Style()
 
 @frozen(kw_only=True, eq=False)
 class _Excerpt:
-    """Excerpt that consists of passages from one section of a source."""
+    """An excerpt, which consists of passages from one section of a source."""
 
     source: int
     section: int
@@ -147,21 +150,24 @@ class _Excerpt:
     is_widened: bool = False
 
     def block(self, number: int | None = None) -> str:
-        """Return the excerpt under its heading, which contains the source number in a compact briefing."""
+        """Return the excerpt below its heading.
+
+        In a compact briefing, the heading contains the source number.
+        """
         return f"{self.head if number is None else f'### [{number}] {self.head}'}\n{self.text}"
 
 
 @frozen(kw_only=True)
 class _Plan:
-    """Excerpts in the order of their choice, and the unused tokens."""
+    """The excerpts in the order in which they were chosen, and the number of unused tokens."""
 
     excerpts: Sequence[_Excerpt] = ()
-    #: Numbers of the sources with a passage related to the query.
+    #: Numbers of the sources that have a passage related to the query.
     relevant: frozenset[int] = field(factory=frozenset)
     left: int = 0
-    #: If true, a larger budget would show more.
+    #: If True, a larger budget would show more passages.
     is_short: bool = False
-    #: Token cost of the smallest considered passage, by source.
+    #: Token cost of the smallest passage that was considered, by source.
     smallest: Mapping[int, int] = field(factory=dict)
 
 
@@ -172,9 +178,9 @@ def compose(
     weights: Weights = Weights(),  # noqa: B008 - frozen
     style: Style = WHOLE,
 ) -> Briefing:
-    """Return the best briefing of at most `budget` tokens.
+    """Return the best briefing that has at most `budget` tokens.
 
-    `count` counts tokens, and source costs in `style` are included.
+    `count` counts tokens. The source costs in `style` are part of the budget.
     """
     has_notes = bool(material.sources)
     task = ""
@@ -206,7 +212,7 @@ def compose(
     excerpts = list(plan.excerpts)
     text, tokens, dropped = write(plan, excerpts)
     for _ in range(FILLINGS):
-        # The parts were counted one by one. The whole text has fewer tokens.
+        # The parts were counted one by one, but the whole text has fewer tokens than their sum.
         unused = budget - tokens - plan.left
         if not plan.is_short or unused < LEAST_LEFT:
             break
@@ -217,7 +223,7 @@ def compose(
             break
         plan, excerpts, (text, tokens, dropped) = fuller, list(fuller.excerpts), written
     while tokens > budget:
-        # The text has more tokens than the sum of its parts, which no known tokenizer causes.
+        # The whole text has more tokens than the sum of its parts. No known tokenizer causes this.
         reserve, activity = 0, ""
         if excerpts:
             excerpts.pop()
@@ -240,13 +246,13 @@ def _assemble(task: str, warnings: str, blocks: Sequence[str], activity: str, le
 
 
 def _numbered(ordered: Sequence[_Excerpt]) -> list[str]:
-    """Return the excerpts under headings that number their sources from 1, in text order."""
+    """Return the excerpts below headings with source numbers, starting at 1 and in text order."""
     numbers: dict[int, int] = {}
     return [each.block(numbers.setdefault(each.source, len(numbers) + 1)) for each in ordered]
 
 
 def _in_order(excerpts: Sequence[_Excerpt]) -> list[_Excerpt]:
-    """Return the notes ordered by best excerpt, with each note's excerpts in the order of its text."""
+    """Return the notes ordered by their best excerpt. The excerpts of each note are in text order."""
     best: dict[int, float] = defaultdict(float)
     for each in excerpts:
         best[each.source] = max(best[each.source], each.worth)
@@ -282,12 +288,12 @@ def _reason(source: SourceNote, excerpt: _Excerpt) -> str:
 
 
 class _Choice:
-    """Plans for several budgets. The passage costs are counted only once."""
+    """Plans for several budgets. Each passage cost is counted only once."""
 
     def __init__(
         self, material: Material, budget: int, room: int, count: Count, weights: Weights, style: Style
     ) -> None:
-        """Make the plans. `room` is the minimum number of tokens that will be available."""
+        """Prepare the plans. `room` is the minimum number of tokens that will be available."""
         weighed = (
             weigh_passages(material.sources, material.terms, weights, budget) if material.sources else []
         )
@@ -329,7 +335,7 @@ class _Choice:
         return room if self._share is None else min(room, self._share)
 
     def within(self, room: int) -> _Plan:
-        """Return the best plan within `room` tokens."""
+        """Return the best plan for at most `room` tokens."""
         if not self._options:
             return _Plan(relevant=self._relevant)
         drawing, cap = self._drawing, self._cap(room)
@@ -345,7 +351,7 @@ class _Choice:
 
 
 class _Drawing:
-    """Costs and texts of passages. Each passage is rendered and counted once."""
+    """The costs and texts of passages. Each passage is rendered and counted once."""
 
     def __init__(self, material: Material, count: Count, style: Style) -> None:
         self._sources = material.sources
@@ -359,9 +365,9 @@ class _Drawing:
         self.headers: dict[tuple[int, int], int] = {}
 
     def fit(self, weighed: WeightedPassage, cap: int) -> WeightedPassage | None:
-        """Return the passage, shortened to the limit of one note if needed.
+        """Return the passage. If it exceeds the limit for one note, it is shortened.
 
-        Return None if the passage does not fit at all.
+        Return None if even a shortened passage does not fit.
         """
         head = self._header(weighed.source, weighed.passage.section)
         if head + self._cost(weighed.source, weighed.passage) <= cap:
@@ -374,9 +380,9 @@ class _Drawing:
         return evolve(weighed, passage=passage)
 
     def answered(self, weighed: WeightedPassage) -> WeightedPassage:
-        """Return the passage of a compact briefing.
+        """Return the passage in the form that a compact briefing shows.
 
-        A passage that ends with a question includes the reply.
+        If the passage ends with a question, the reply is included.
         """
         if not self._style.is_compact:
             return weighed
@@ -390,7 +396,7 @@ class _Drawing:
         return weighed if end == passage.end else evolve(weighed, passage=evolve(passage, end=end))
 
     def option(self, weighed: WeightedPassage) -> Option:
-        """Return the passage data that the choice needs."""
+        """Return the data about a passage that the selection needs."""
         text = self._sources[weighed.source].split.text_of(weighed.passage)
         return Option(
             note=weighed.source,
@@ -402,9 +408,9 @@ class _Drawing:
         )
 
     def draw(self, chosen: Sequence[WeightedPassage], room: int, cap: int) -> tuple[list[_Excerpt], int]:
-        """Return the excerpts and their costs.
+        """Return the excerpts and their token costs.
 
-        The likeliest passages are widened within their sections while they fit.
+        The most likely passages are widened within their sections as long as they fit.
         """
         places: dict[tuple[int, int], dict[int, Passage]] = defaultdict(dict)
         worth: dict[tuple[int, int], list[WeightedPassage]] = defaultdict(list)
@@ -432,7 +438,7 @@ class _Drawing:
         return [self._excerpt(key, places[key], worth[key], key in widened) for key in worth], spent
 
     def _beside(self, key: tuple[int, int], have: dict[int, Passage]) -> list[int]:
-        """Return the other passages of a section, nearest to the shown passages first."""
+        """Return the other passages of a section. The passages nearest to the shown passages come first."""
         passages = self._sources[key[0]].split.passages
         first, last = min(have), max(have)
         while first > 0 and passages[first - 1].section == key[1]:
@@ -489,7 +495,7 @@ class _Drawing:
         return self.headers[key]
 
     def _cost(self, source: int, passage: Passage) -> int:
-        """Return the token cost of a passage that is shown alone."""
+        """Return the token cost of a passage that is shown without neighbours."""
         key = (source, passage.start, passage.end)
         if key not in self._costs:
             content = self._sources[source].split.content
@@ -506,7 +512,7 @@ class _Drawing:
 
 
 def _concepts(text: str) -> tuple[str, ...]:
-    """Return each pair of neighbouring words once, or the word itself if there is only one."""
+    """Return the distinct pairs of neighbouring words. For a text of one word, return the word."""
     found = [word for _, word in words(fold(text))]
     return tuple(dict.fromkeys(map(" ".join, pairwise(found)))) or tuple(found)
 
@@ -515,7 +521,7 @@ def _concepts(text: str) -> tuple[str, ...]:
 
 
 def _dropped(material: Material, plan: _Plan, excerpts: Sequence[_Excerpt]) -> list[LeftOut]:
-    """Return the candidates without an excerpt, candidates that did not fit first."""
+    """Return the candidates without an excerpt. Candidates that did not fit come first."""
     shown = {each.source for each in excerpts}
     dropped: list[LeftOut] = []
     for number, source in enumerate(material.sources):

@@ -1,7 +1,7 @@
-"""Complete answer of `lithos_context` within its budget (docs/spec/context.md §1).
+"""The complete answer of `lithos_context`, within its budget (docs/spec/context.md §1).
 
-A client receives the compact JSON of the answer. Its tokens are counted, and the text is composed again with
-a smaller budget until the whole answer fits.
+A client receives the answer as compact JSON. The tokens of the JSON are counted. If there are too many, the
+text is composed again with a smaller budget until the whole answer fits.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from lithos.memory.briefing.parts import PATH_SHOWN, TITLE_SHOWN, AboutNote, one
 from lithos.memory.briefing.passages import SourceNote, Weights
 from lithos.text.words.tokens import Count, cut_tidily
 
-#: Budget shares that explanations and warnings may take in addition to the text.
+#: Shares of the budget for explanations and warnings, in addition to the text.
 EXPLAINED: Final = 0.3
 WARNED: Final = 0.15
-#: Maximum number of times that a text is composed again with a smaller budget.
+#: Maximum number of attempts to compose the text again with a smaller budget.
 TRIES: Final = 4
 #: Maximum number of characters of a reason.
 REASON: Final = 120
@@ -31,7 +31,10 @@ _WEIGHTS: Final = Weights(skips_greetings=True)
 def compose_whole(
     material: Material, budget: int, count: Count, rest: Mapping[str, Any], *, wants_all: bool, explains: bool
 ) -> tuple[Briefing, dict[str, Any]]:
-    """Return the briefing, and an answer of at most `budget` tokens. `rest` holds the answer's other keys."""
+    """Return the briefing, and an answer with at most `budget` tokens.
+
+    `rest` contains the other keys of the answer.
+    """
     sent = _Sent(count)
     cut = [evolve(source, split=cut_blocks(source.split)) for source in material.sources]
     material = evolve(material, sources=cut)
@@ -60,25 +63,25 @@ def compose_whole(
 
 
 class _Sent:
-    """Token counter for values that are sent as JSON."""
+    """A token counter for values that are sent as JSON."""
 
     def __init__(self, count: Count) -> None:
         self.count = count
 
     def text(self, text: str) -> int:
-        """Return the tokens of a text inside quotes."""
+        """Return the token count of a text inside JSON quotes."""
         return self.count(json.dumps(text, ensure_ascii=False)[1:-1])
 
     def size(self, answer: object) -> int:
-        """Return the tokens of a whole value."""
+        """Return the token count of a whole JSON value."""
         return self.count(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
 
 
 def source_line(number: int, note_id: str, path: str, *, is_note: bool = True) -> str:
-    """Return a source as sent to the client: its number in the text, and its path.
+    """Return a source in the form that the client gets: its number in the text, and its path.
 
     Tools accept the path of a note instead of its id, which costs twice as many tokens. The id is added for
-    an attachment, and for a path that is too long to be shown in full.
+    an attachment, and for a path that is too long to be shown completely.
     """
     shown = one_line(path, PATH_SHOWN)
     return f"[{number}] {shown}" if is_note and shown == path else f"[{number}] {note_id} {shown}"
@@ -93,7 +96,7 @@ def _sources(briefing: Briefing) -> list[str]:
 
 
 def _per_source(sources: Sequence[SourceNote], count: Count) -> int:
-    """Return the average token cost of a source outside the text."""
+    """Return the average token cost of a source outside of the text."""
     lines = [f'"{source_line(10, each.id, each.path, is_note=each.version > 0)}",' for each in sources[:20]]
     return -(-sum(map(count, lines)) // len(lines)) if lines else 0
 
@@ -113,7 +116,7 @@ def _warnings(about: Sequence[AboutNote], most: int, sent: _Sent) -> dict[str, A
 
 
 def _explained(briefing: Briefing, most: int, sent: _Sent) -> dict[str, Any]:
-    """Return the reasons for excerpts and then the omitted notes, limited to `most` tokens."""
+    """Return the reasons for the excerpts, followed by the omitted notes, in at most `most` tokens."""
     numbers: dict[str, int] = {}
     rows: dict[str, list[dict[str, Any]]] = {"items": [], "dropped": []}
     most -= sent.size(rows)

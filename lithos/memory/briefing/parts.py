@@ -1,8 +1,9 @@
-"""Text parts around the excerpts: task, warnings, recent activity and omitted notes.
+"""The text parts around the excerpts: task, warnings, recent activity and omitted notes.
 
 Each part is cut to its share of the budget and reports what was cut. The Markdown can be pasted unchanged,
-because no note text can look like the surrounding frame. Headings inside an excerpt become bold lines, and
-cut fenced code is opened or closed again. Texts from other agents take one line of limited length.
+because note text can never look like the frame around it: headings in an excerpt become bold lines, and code
+fences that were cut are opened or closed again. Texts from other agents are limited to one line of limited
+length.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from lithos.text.markdown import code_fences
 from lithos.text.outline.outline import TOP
 from lithos.text.words.tokens import Count, cut_tidily
 
-#: Maximum characters of a title, a path or a section in a frame line.
+#: Maximum characters of a title, path or section in a line of the frame.
 TITLE_SHOWN: Final = 120
 PATH_SHOWN: Final = 240
 SECTION_SHOWN: Final = 120
-#: Mark for omitted passages within a section.
+#: Mark that stands for omitted passages of a section.
 GAP: Final = "\n\n[…]\n\n"
 
 _HEADING: Final = re.compile(r"^([ \t>]{0,16})(#{1,6})(?:[ \t]+([^\n]*?))?[ \t]*$", re.MULTILINE)
@@ -36,12 +37,12 @@ _UNDERLINE: Final = re.compile(r"(?<=[^\n])\n {0,3}(?:=+|-+)[ \t]*(?=\n|\Z)")
 _CLOSING: Final = re.compile(r"[ \t]+#+$")
 _TICKS: Final = re.compile(r"`{3,}|~{3,}")
 _INFO: Final = re.compile(r"[\w+-]{0,20}")
-#: Characters that would end a frame line or a `code` span.
+#: Characters that would end a line of the frame, or a `code` span.
 _BREAKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def one_line(text: str, most: int) -> str:
-    """Return a text on one line without invisible characters. The middle of a long text is left out."""
+    """Return a text as one line without invisible characters. If it is long, its middle is left out."""
     text = _BREAKS.sub(" ", text[: 4 * most] if len(text) > 4 * most else text).strip()
     if len(text) <= most:
         return text
@@ -51,7 +52,7 @@ def one_line(text: str, most: int) -> str:
 
 def header(title: str, path: str, version: int, section: str) -> str:
     """Return the heading line of an excerpt. A long section path is shortened to its innermost names."""
-    if not version:  # An attachment has no version.
+    if not version:  # An attachment does not have a version.
         return f"### {one_line(title, TITLE_SHOWN)} ({one_line(path, PATH_SHOWN)})"
     names = section.split(" > ")
     while len(names) > 1 and len(" > ".join(names)) > SECTION_SHOWN:
@@ -63,7 +64,10 @@ def header(title: str, path: str, version: int, section: str) -> str:
 
 
 def short_header(title: str, section: str, date: str) -> str:
-    """Return the text after the number of the source in a compact briefing: title, section, its own date."""
+    """Return the heading text after the source number.
+
+    It has the title, the section and the note's own date.
+    """
     names = section.split(" > ") if section else []
     while len(names) > 1 and len(" > ".join(names)) > SECTION_SHOWN:
         names = names[1:]
@@ -75,12 +79,12 @@ def short_header(title: str, section: str, date: str) -> str:
 
 
 def render_spans(content: str, spans: Sequence[tuple[int, int]], fences: Sequence[tuple[int, int]]) -> str:
-    """Return parts of a note in their order. `fences` are its fenced code positions (`code_fences`)."""
+    """Return parts of a note in text order. `fences` are the positions of its fenced code (`code_fences`)."""
     return GAP.join(demote(without_hidden(_mended(content, start, end, fences))) for start, end in spans)
 
 
 def _mended(content: str, start: int, end: int, fences: Sequence[tuple[int, int]]) -> str:
-    """Return `content[start:end]` with cut code fences opened and closed again."""
+    """Return `content[start:end]`. Code fences that were cut are opened and closed again."""
     text = content[start:end]
     for number in range(bisect_right(fences, start, key=itemgetter(1)), len(fences)):
         begin, stop = fences[number]
@@ -99,7 +103,7 @@ def _mended(content: str, start: int, end: int, fences: Sequence[tuple[int, int]
 
 
 def demote(text: str) -> str:
-    """Return the text with its headings outside fenced code converted to bold lines."""
+    """Return the text with headings converted to bold lines. Fenced code is not changed."""
     if "#" not in text and "\n-" not in text and "\n=" not in text and "\n " not in text:
         return text
     return "".join(_demoted(text))
@@ -123,17 +127,20 @@ def _bold(found: re.Match[str]) -> str:
     return f"{found[1]}**{words}**" if words else found[1].rstrip()
 
 
-#: Maximum share of the task part for its description, if there are also claims or findings.
+#: Maximum share of the task part for the description. It applies if there are also claims or findings.
 _DESCRIPTION: Final = 0.5
-#: Maximum characters read of a finding, a reason or an activity.
+#: Maximum characters to read of a finding, a reason or an activity.
 _LINE: Final = 2_000
-#: Maximum number of claims and of blockers to show.
+#: Maximum number of claims to show, and maximum number of blockers to show.
 _CLAIMS: Final = 8
 
 
 @frozen(kw_only=True)
 class TaskPart:
-    """Task with its claims and findings, oldest finding first. With `is_news`, only news is shown."""
+    """A task with its claims and findings, oldest finding first.
+
+    With `is_news`, only new findings are shown.
+    """
 
     task: Task
     claims: Sequence[Claim] = ()
@@ -144,7 +151,7 @@ class TaskPart:
 
 @frozen
 class AboutNote:
-    """Warning about a note. With `is_left_out`, the note is only named."""
+    """A warning about a note. With `is_left_out`, the briefing only names the note."""
 
     note_id: str
     note_title: str
@@ -154,18 +161,18 @@ class AboutNote:
 
 @frozen(kw_only=True)
 class LeftOut:
-    """Candidate that was left out of the text: tokens of its whole content, and the reason."""
+    """A candidate that was left out of the text, with the token count of its whole content and the reason."""
 
     id: str
     title: str
     tokens: int
     reason: str
-    #: If true, the note did not fit. Otherwise it was not worth showing or is not trusted.
+    #: If True, the note did not fit. If False, it was not relevant enough or is not trusted.
     has_no_room: bool = False
 
 
 def take_lines(lines: Iterable[str], most: int, count: Count) -> list[str]:
-    """Return the longest prefix of the lines that fits in `most` tokens."""
+    """Return as many of the first lines as fit in `most` tokens."""
     taken: list[str] = []
     for line in lines:
         cost = count(line) + 1
@@ -177,7 +184,10 @@ def take_lines(lines: Iterable[str], most: int, count: Count) -> list[str]:
 
 
 def task_text(part: TaskPart, most: int, count: Count) -> str:
-    """Return the task text within `most` tokens: state, claims and blockers, description, newest findings."""
+    """Return the text of a task.
+
+    It has at most `most` tokens: state, claims, blockers, description, newest findings.
+    """
     task = part.task
     kind = "Task" if task.task_type == "task" else task.task_type.capitalize()
     head = f"## {kind}: {one_line(task.title, 2 * TITLE_SHOWN)}"
@@ -211,7 +221,10 @@ def _facts(part: TaskPart) -> list[str]:
 
 
 def _finding_lines(part: TaskPart, room: int, count: Count) -> list[str]:
-    """Return the findings, newest first. The last line gives the number of older findings."""
+    """Return the findings, newest first.
+
+    The last line has the number of older findings that were left out.
+    """
     if not part.findings:
         return []
     head = "New findings:" if part.is_news else "Findings, newest first:"
@@ -234,7 +247,7 @@ def _finding_lines(part: TaskPart, room: int, count: Count) -> list[str]:
 
 
 def warnings_text(warnings: Sequence[AboutNote], most: int, count: Count) -> str:
-    """Return a line per warning, warnings about shown notes first."""
+    """Return one line per warning. Warnings about shown notes come first."""
     if not warnings:
         return ""
     ordered = [*(w for w in warnings if not w.is_left_out), *(w for w in warnings if w.is_left_out)]
@@ -251,17 +264,17 @@ def _warning_line(about: AboutNote) -> str:
 
 
 def activity_text(lines: Sequence[str], most: int, count: Count) -> str:
-    """Return recent activity, newest first."""
+    """Return the recent activity, newest first."""
     return _list_of("## Recent changes", [f"- {one_line(line, 400)}" for line in lines], most, count, "more")
 
 
 def decisions_text(lines: Sequence[str], most: int, count: Count) -> str:
-    """Return the decisions of people on the agent's proposals, newest first."""
+    """Return the decisions of people about the proposals of the agent, newest first."""
     return _list_of("## Your proposals", [f"- {one_line(line, 500)}" for line in lines], most, count, "more")
 
 
 def left_out_text(left: Sequence[LeftOut], most: int, count: Count) -> str:
-    """Return the list of notes that did not fit, with a hint on how to read them."""
+    """Return the list of notes that did not fit, with a hint how to read these notes."""
     lines = [f"- {one_line(each.title, TITLE_SHOWN)} (`id={each.id}`, {each.tokens} tokens)" for each in left]
     text = _list_of(
         "## Left out: read with lithos_read", lines, most, count, "more: lithos_search finds them"
@@ -273,9 +286,9 @@ def left_out_text(left: Sequence[LeftOut], most: int, count: Count) -> str:
 
 
 def _list_of(head: str, lines: Sequence[str], most: int, count: Count, more: str) -> str:
-    """Return a heading and the lines that fit.
+    """Return a heading, and as many lines as fit.
 
-    The last line gives the number of omitted lines. Return "" if no line fits.
+    The last line has the number of omitted lines. If no line fits, return "".
     """
     if not lines:
         return ""

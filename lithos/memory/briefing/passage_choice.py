@@ -1,21 +1,21 @@
-"""Selection of passages within a token budget, by greedy maximisation of a submodular function.
+"""Selection of passages within a token budget. A greedy algorithm maximises a submodular function.
 
 F(S) = sum of W_c over the concepts c in S  +  query x sum of w_t (1 - product of (1 - a_pt) over p in S)
 +  kept x sum of the worths of S
 
 Concepts are pairs of neighbouring words. W_c is the greatest worth of a passage that contains c, divided by
-the number of concepts in that passage. So a passage counts by its worth, minus the part that was already
-shown (near-duplicates count nothing), and by the query terms that no shown passage covers yet (a_pt: the
-share of term t in passage p, times its worth relative to the best). The last sum skips passages without any
-new concept. Without that sum, a likely note that repeats another note's words would lose to an unlikely note.
-F is monotone. Apart from that exception, F is submodular: a sum of weighted coverage functions and a modular
-function (Lin and Bilmes 2011; concepts: Gillick and Favre 2009).
+the number of concepts in that passage. A passage therefore counts by its worth, minus the part that was
+already shown (near-duplicates count nothing). It also counts by the query terms that no shown passage covers
+yet. (a_pt is the share of term t in passage p, times its worth relative to the best.) The last sum skips
+passages without any new concept. Without that sum, a likely note that repeats another note's words would lose
+to an unlikely note. F is monotone. Apart from that exception, F is submodular, as a sum of weighted coverage
+functions and a modular function (Lin and Bilmes 2011; concepts: Gillick and Favre 2009).
 
 A passage costs its tokens, plus the tokens of its heading line unless that line is already shown. The greedy
-algorithm takes the passage with the highest gain / cost^scale while it fits (Lin and Bilmes 2010), and
-evaluates lazily (Minoux 1978: gains only shrink). If the best single passage is worth more, it is taken
-instead, which gives the constant-factor guarantee of Khuller, Moss and Naor (1999). Passages whose gain is
-below `least` times the first gain are not taken, and no note gets more than its limit.
+algorithm takes the passage with the highest gain / cost^scale as long as it fits (Lin and Bilmes 2010). It
+evaluates lazily, because gains only shrink (Minoux 1978). If the best single passage is worth more than the
+selection, it is taken instead, which gives the constant-factor guarantee of Khuller, Moss and Naor (1999).
+Passages with a gain below `least` times the first gain are not taken, and no note gets more than its limit.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from attrs import define, field, frozen
 
 @frozen(kw_only=True, eq=False)
 class Option:
-    """Passage that may be shown: numbers of its note and section, and its cost in tokens.
+    """A passage that may be shown, with the numbers of its note and section, and its token cost.
 
-    `worth` is its probability to answer the query. `shares` gives its share of each query term.
+    `worth` is the probability that the passage answers the query. `shares` is its share of each query term.
     """
 
     note: int
@@ -44,27 +44,27 @@ class Option:
 
 @frozen(kw_only=True)
 class Limits:
-    """Maximum tokens for all excerpts and for one note, and costs of heading lines by (note, section)."""
+    """Token limits for all excerpts and for one note, and the costs of heading lines by (note, section)."""
 
     budget: int
     note: int
     headers: Mapping[tuple[int, int], int]
-    #: Token cost of a mark between passages of one section.
+    #: Token cost of the mark between two passages of a section.
     gap: int
-    #: Token cost of a note outside the text.
+    #: Token cost of a note outside of the text.
     source: int = 0
-    #: Exponent of the cost. The fields below are the weight of query terms relative to the worth, and the
+    #: Exponent of the cost. The next two fields are the weight of query terms relative to the worth, and the
     #: minimum share of the first gain.
     scale: float
     query: float
     least: float
-    #: Share of its worth that a passage keeps as long as part of it is new.
+    #: Share of its worth that counts for a passage as long as part of the passage is new.
     kept: float = 0.0
 
 
 @define
 class _Shown:
-    """Already shown passages, and the uncovered parts of the query."""
+    """The passages that are already shown, and the parts of the query that they do not cover."""
 
     concepts: set[str] = field(factory=set)
     sections: set[tuple[int, int]] = field(factory=set)
@@ -75,10 +75,10 @@ class _Shown:
 
 
 class Chooser:
-    """Choice among options. It is deterministic: the first of equal options wins."""
+    """A deterministic selection of options. Of several equal options, the first one is taken."""
 
     def __init__(self, options: Sequence[Option], weights: Sequence[float], limits: Limits) -> None:
-        """Make a chooser. `weights` are the weights of the query terms, by number."""
+        """Create a chooser. `weights` are the weights of the query terms, by term number."""
         self._options = options
         self._limits = limits
         total = sum(weights) or 1.0
@@ -92,13 +92,13 @@ class Chooser:
                 if part > self._concepts.get(concept, 0.0):
                     self._concepts[concept] = part
         nothing = _Shown()
-        #: Gain of each option with an empty selection.
+        #: Gain of each option if no other option is selected.
         self._alone = [self._gain(number, nothing) for number in range(len(options))]
 
     def choose(self, limits: Limits | None = None) -> list[int]:
-        """Return the numbers of the chosen options in the order of their choice.
+        """Return the numbers of the selected options, in the order of their selection.
 
-        `limits` replace earlier limits.
+        `limits` replace the limits of earlier calls.
         """
         self._limits = self._limits if limits is None else limits
         taken = self._take(range(len(self._options)))
@@ -114,7 +114,7 @@ class Chooser:
         return [single, *self._take([n for n in range(len(self._options)) if n != single], single)]
 
     def gains(self, chosen: Sequence[int]) -> list[float]:
-        """Return the gain of each option over the options before it. Their sum is F."""
+        """Return the gain of each option in addition to the options before it. The sum of all gains is F."""
         shown, gains = _Shown(), list[float]()
         for number in chosen:
             gains.append(self._gain(number, shown))
@@ -143,7 +143,7 @@ class Chooser:
             gain = self._gain(number, shown)
             density = -self._density(number, gain, shown)
             if density > former + 1e-15 and heap and density > heap[0][0]:
-                heappush(heap, (density, number))  # The gain has shrunk, so another option may be next.
+                heappush(heap, (density, number))  # The gain has shrunk, so another option may now be better.
                 continue
             least = gain * self._limits.least if least is None else least
             if gain <= least * (1 if taken else 0):

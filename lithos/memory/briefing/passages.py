@@ -1,8 +1,9 @@
-"""Passages of a note, from which a briefing is composed.
+"""The passages of a note. A briefing is composed of them.
 
 A passage is a chunk of the note from the vector index (`text.chunk`: paragraphs that fit into about 500
-characters), cut at the start of each section. So each passage has the similarity of its chunk and belongs to
-exactly one section. Headings alone are not passages, because the section's path has the same words.
+characters), cut at the start of each section. Each passage therefore has the similarity of its chunk and
+belongs to exactly one section. Headings alone are not passages, because the path of the section has the same
+words.
 
 The probability that a passage answers a query is the note's probability times the passage's probability
 within the note:
@@ -12,15 +13,15 @@ P(p) = (1 - WITHIN) x P(n) x softmax(WORDS x coverage + MEANING x cosine + LEAD 
 P(n)   proportional to exp(STEEPNESS x (s_n / s_max - 1))        s_n: the score that ranked the note
 Q(n)   the same, steeper with the budget: if only the note is known, all of the best note comes first
 
-`coverage` is the share of the query's idf-weighted terms in the passage (less for terms only in its section's
-path), and `cosine` is the similarity of its chunk. `lead` is the same share with each term weighted by its
-position, early terms more. This is a log-linear model, as in learning to rank, mixed with a model that knows
-only the note: an answer often shares no word with the question (a turn of a conversation, a row of a table)
-and is still in the right note. WITHIN grows with the budget, up to a limit: the first tokens are for passages
-that match, the last tokens for passages that hardly match. So a large budget shows more of the best notes
-instead of a little of further notes. Passages unrelated to the query have only the second part. Passages of a
-note without any related passage have neither part. The numbers were fitted on collections (`bench/context.py`
-of ee169747).
+`coverage` is the share of the query's idf-weighted terms in the passage (terms that occur only in the
+section's path count less). `cosine` is the similarity of its chunk. `lead` is like `coverage`, but with each
+term weighted by its position: early terms count more. This is a log-linear model, as in learning to rank,
+mixed with a model that uses only the note. An answer often shares no word with the question (a turn of a
+conversation, a row of a table), but is still in the right note. WITHIN grows with the budget, up to a limit:
+the first tokens are for passages that match, the last tokens for passages that hardly match. A large budget
+therefore shows more of the best notes instead of a little of further notes. Passages unrelated to the query
+have only the second part. Passages of a note without any related passage have neither part. The numbers were
+fitted on collections (`bench/context.py` of ee169747).
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ from lithos.text.pieces import PIECE, matches_in_lines
 from lithos.text.snippet import Terms, first_places, places_among
 from lithos.text.words.analysis import fold
 
-#: Weight of a term that occurs only in the section path or only in the title.
+#: Weight of a term that occurs only in the section path, or only in the title.
 IN_SECTION: Final = 0.7
 IN_TITLE: Final = 0.3
-#: Number of characters after which a term's weight in the lead of a passage is halved.
+#: Distance in characters after which the weight of a term in the lead of a passage is halved.
 HALVING: Final = 200
-#: Minimum share of the query, or else minimum similarity, of a passage related to the query.
+#: A passage is related to the query if it has this share of the query, or else this similarity.
 LEAST_COVERAGE: Final = 0.12
 LEAST_NEARNESS: Final = 0.3
 
@@ -64,23 +65,24 @@ class Weights:
     query: float = 0.2
     least: float = 0.001
     kept: float = 0.1
-    #: WITHIN per thousand tokens of budget, and its maximum.
+    #: WITHIN per thousand tokens of budget, and the maximum of WITHIN.
     within: float = 0.075
     within_most: float = 0.3
-    #: Factor per thousand tokens of budget by which Q(n) is steeper than P(n). It is at least 1 and at most
-    #: the limit below.
+    #: Factor by which Q(n) is steeper than P(n), per thousand tokens of budget. The minimum is 1, and the
+    #: next field is the maximum.
     steeper: float = 1.0
     steeper_most: float = 2.0
-    #: If true, passages that only greet or say farewell are skipped, unless the note has no others.
+    #: If True, passages that only contain greetings or farewells are skipped, unless the note has no other
+    #: passages.
     skips_greetings: bool = False
 
 
 @frozen(kw_only=True, eq=False)
 class SourceNote:
-    """Note that may be shown, as read from disk. Sources are ordered best first, ties by id.
+    """A note that may be shown, as read from disk. Sources are ordered best first, and by id if equal.
 
-    `score` is its ranking score. `nearness` is the similarity of each chunk to the query, if known. `reasons`
-    say how the note was found.
+    `score` is the ranking score of the note. `nearness` is the similarity of each chunk to the query, if
+    known. `reasons` say how the note was found.
     """
 
     id: str
@@ -91,14 +93,15 @@ class SourceNote:
     split: SplitNote
     nearness: Sequence[float] = ()
     reasons: Sequence[str] = ()
-    #: Date inside the note in ISO form, and its wording in the note. Both are "" if the note has no date.
+    #: Date inside the note in ISO form, and the date as written in the note. Both are "" if the note has no
+    #: date.
     date: str = ""
     dated: str = ""
 
 
 @frozen(eq=False)
 class WeightedPassage:
-    """Passage with its source number and position, its probability, and its share of each query term."""
+    """A passage with its source number, its position, its probability, and its share of each query term."""
 
     source: int
     place: int
@@ -111,9 +114,9 @@ class WeightedPassage:
 def weigh_passages(
     sources: Sequence[SourceNote], terms: Terms, weights: Weights, budget: int = 2_000
 ) -> list[WeightedPassage]:
-    """Return passages related to the query by source and position.
+    """Return the passages that are related to the query, by source and position.
 
-    Notes without a related passage are left out.
+    If a note has no related passage, it is left out.
     """
     scores = [source.score for source in sources]
     within = min(weights.within_most, weights.within * budget / 1_000)
@@ -127,9 +130,9 @@ def weigh_passages(
 
 
 def _shares(scores: Sequence[float], steepness: float, of: float) -> list[float]:
-    """Return each source's probability to answer, computed from its score.
+    """Return the probability of each source to contain the answer, computed from its score.
 
-    The probabilities add up to `of`.
+    The sum of the probabilities is `of`.
     """
     highest = max(scores, default=0.0)
     odds = [math.exp(steepness * (score / highest - 1)) if highest > 0 else 1.0 for score in scores]
@@ -140,15 +143,15 @@ def _shares(scores: Sequence[float], steepness: float, of: float) -> list[float]
 def _weigh(
     number: int, source: SourceNote, terms: Terms, weights: Weights, prior: tuple[float, float]
 ) -> list[WeightedPassage]:
-    """Return the weighted passages of one source.
+    """Return the passages of one source with their weights.
 
-    `prior` has the probability that its matching passages share, and the probability that all its passages
-    share.
+    `prior` has two probabilities: the first is shared by the matching passages, and the second by all
+    passages.
     """
     title = f"{source.title} {source.dated}" if source.dated else source.title
     titled = dict.fromkeys(first_places(fold(title), terms), IN_TITLE)
     split = source.split
-    # Fold the whole text if positions stay the same. Then a term that the note lacks needs only one search.
+    # Fold the whole text if that preserves positions. A term that the note lacks then needs only one search.
     whole = fold(split.content) if split.content.isascii() else None
     sought = [(term, each) for term, each in enumerate(terms.terms) if whole is None or each.stem in whole]
     by_section: dict[int, tuple[dict[int, float], float]] = {}
@@ -191,9 +194,9 @@ def _weigh(
 def _probabilities(
     found: Sequence[tuple[float | None, Passage]], matched: float, whole: float
 ) -> list[float]:
-    """Return P(p) of each passage of a note by its energy.
+    """Return P(p) for each passage of a note, computed from its energy.
 
-    The list is empty if no passage is related to the query.
+    If no passage is related to the query, return an empty list.
     """
     energies = [energy for energy, _ in found if energy is not None]
     if not energies:
@@ -214,22 +217,22 @@ def _sum(shares: Mapping[int, float], terms: Terms) -> float:
     return math.fsum(terms.terms[term].weight * share for term, share in shares.items()) / terms.total
 
 
-#: Maximum characters and lines of a note in which underlined headings are recognised. Longer notes only have
-#: `#` headings.
+#: Maximum characters and lines of a note in which underlined headings are recognised. In longer notes, only
+#: `#` headings are recognised.
 MOST_PARSED: Final = 24_000
 MOST_PARSED_LINES: Final = 500
-#: Maximum number of passages per note. Later text can be read with `lithos_read`.
+#: Maximum number of passages per note. `lithos_read` can read the text after them.
 MOST_PASSAGES: Final = 4_000
 
-#: Characters of prose that take as long to scan as one heading, fence or possible underline.
+#: Number of prose characters that take as long to scan as one heading, fence or possible underline.
 MARK: Final = 100
 PARSED_LINE: Final = 200
-#: Number of characters of a note that are always read.
+#: Number of characters that are always read of a note.
 LEAST_TEXT: Final = 20_000
 
 _MARK: Final = re.compile(r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?:#{1,6}(?!\S)|`{3}|~{3})", re.MULTILINE)
 _LINE: Final = re.compile(r"^", re.MULTILINE)
-#: Lines that may underline a heading, and comments, in which a `#` does not start a heading.
+#: Lines that may underline a heading, and comments. A `#` in a comment does not start a heading.
 _NEEDS_PARSER: Final = re.compile(r"^[^\s#>|`~][^\n]*\n {0,3}(?:=+|-{2,})[ \t]*$|^ {0,3}<", re.MULTILINE)
 _HEADING_LINE: Final = re.compile(r" {0,3}#{1,6}(?:[ \t][^\n]*)?(?:\n|\Z)")
 _UNDERLINED: Final = re.compile(r"[^\n]+\n {0,3}(?:=+|-+)[ \t]*(?:\n|\Z)")
@@ -239,7 +242,7 @@ _WORD: Final = re.compile(r"[^\W_]")
 
 @frozen
 class Passage:
-    """Passage `content[start:end]`, with the numbers of its section and chunk."""
+    """The passage `content[start:end]`, with the numbers of its section and its chunk."""
 
     start: int
     end: int
@@ -249,9 +252,9 @@ class Passage:
 
 @frozen
 class SplitNote:
-    """Content with its passages in order. `sections` are the paths that `lithos_read` accepts.
+    """The content and its passages in order. `sections` are the paths that `lithos_read` accepts.
 
-    `HIDDEN` replaces each character of the content that is never shown.
+    Each character that must not be shown is replaced by `HIDDEN`.
     """
 
     content: str
@@ -259,12 +262,14 @@ class SplitNote:
     passages: Sequence[Passage]
 
     def text_of(self, passage: Passage) -> str:
-        """Return the text of a passage, without hidden characters."""
+        """Return the text of a passage without hidden characters."""
         return without_hidden(self.content[passage.start : passage.end])
 
 
 def affordable(content: str, most: int) -> tuple[str, int]:
-    """Return the part of a content that splits as fast as `most` characters of prose, and its cost.
+    """Return the part of a content that can be split as fast as `most` characters of prose.
+
+    Also return its cost.
 
     `most` is at least `LEAST_TEXT`.
     """
@@ -284,7 +289,10 @@ def affordable(content: str, most: int) -> tuple[str, int]:
 
 
 def split_note(title: str, content: str, size: int, maximum: int, frame: Frame = NO_FRAME) -> SplitNote:
-    """Return the passages of a note without comments and shared blocks. The time is linear in its length."""
+    """Return the passages of a note without comments and shared blocks.
+
+    The duration is linear in its length.
+    """
     names, starts = _own_sections(content)
     shown = hide(content, frame)
     passages: list[Passage] = []
@@ -305,16 +313,16 @@ def split_note(title: str, content: str, size: int, maximum: int, frame: Frame =
 
 
 def _own_sections(content: str) -> tuple[list[str], list[int]]:
-    """Return the path of each section and the start of its own text, without nested sections."""
+    """Return the path of each section, and the position at which its text without subsections starts."""
     outline = _outline(content)
     found = sorted((each for each in outline.sections if each.level), key=lambda each: each.start)
     return [TOP, *(each.path for each in found)], [-1, *(each.start for each in found)]
 
 
 def _outline(content: str) -> Outline:
-    """Return the headings.
+    """Return the headings of a note.
 
-    The parser is used only if a simple scan might differ and parsing takes only milliseconds.
+    The parser is used only if a simple scan could give another result and parsing takes only milliseconds.
     """
     return read_outline(content) if _is_parsed(content) else scan_outline(content)
 
@@ -328,7 +336,10 @@ def _is_parsed(content: str) -> bool:
 
 
 def _trimmed(content: str, start: int, end: int, *, has_heading: bool) -> tuple[int, int] | None:
-    """Return the passage without its heading and surrounding white space, or None if nothing is left."""
+    """Return the passage without its heading and surrounding white space.
+
+    Return None if nothing else remains.
+    """
     if has_heading:
         line = _HEADING_LINE.match(content, start, end) or _UNDERLINED.match(content, start, end)
         start = line.end() if line is not None else start

@@ -1,6 +1,8 @@
-"""Console page that settles a contradiction: two notes, the reasons for the contradiction, and the outcome.
+"""The console page on which a person settles a contradiction.
 
-All open `contradicts` edges between the two notes are settled at once with `lithos_conflict_resolve`.
+It shows two notes, the reasons, and the possible outcomes.
+
+`lithos_conflict_resolve` settles all open `contradicts` edges between the two notes at once.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ from lithos.server.console.console import Console, Form, PageRefused, given
 from lithos.server.console.formats import query_with, readable
 
 ADDRESS: Final = "/console/contradictions"
-#: Maximum characters of each note on the page.
+#: Maximum characters that the page shows of each note.
 LONGEST: Final = 4_000
-#: Maximum number of edges between two notes that one form settles.
+#: Maximum number of edges between two notes that one form can settle.
 MOST_EDGES: Final = 50
-#: Maximum number of reasons shown per edge, and maximum characters per reason.
+#: Maximum number of displayed reasons per edge, and maximum characters per reason.
 MOST_REASONS, LONGEST_REASON = 5, 400
-#: Outcomes of a contradiction in which neither note replaces the other: name and consequence.
+#: Outcomes in which neither note replaces the other note: name and consequence.
 OTHER_ENDINGS: Final[Mapping[str, tuple[str, str]]] = {
     "accepted_dual": (
         "Both are right",
@@ -51,7 +53,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class ContradictionEdge:
-    """Contradicting edge: its id, its author, and its reasons as pairs of name and text."""
+    """A contradicting edge: its id, its author, and its reasons as pairs of name and text."""
 
     edge_id: str
     by: str | None
@@ -61,7 +63,7 @@ class ContradictionEdge:
 
 @frozen
 class Contradictions:
-    """Console page on which a person settles a contradiction between two notes."""
+    """The console page on which a person settles a contradiction between two notes."""
 
     _console: Console
 
@@ -86,9 +88,9 @@ class Contradictions:
         )
 
     async def settle(self, form: Form) -> str:
-        """Settle the contradiction in the person's name.
+        """Settle the contradiction in the name of the person.
 
-        Show the note that stays valid, or the first note.
+        The next page shows the note that stays valid, or the first note.
         """
         one, other, ending = form.get("one", ""), form.get("other", ""), form.get("ending", "")
         winner = {"one": one, "other": other}.get(ending)
@@ -128,7 +130,7 @@ class Contradictions:
         )
 
     async def _claims(self, one: str, other: str) -> list[ContradictionEdge]:
-        """Return the open contradictions between two notes, in either direction, oldest first."""
+        """Return the open contradictions between two notes in both directions, oldest first."""
         found: list[Mapping[str, Any]] = []
         for start, end in ((one, other), (other, one)):
             answer = await self._console.call("lithos_edge_list", from_id=start, to_id=end, type=CONTRADICTS)
@@ -150,9 +152,9 @@ def _claim_of(edge: Mapping[str, Any]) -> ContradictionEdge:
 
 
 def _reasons_of(evidence: object) -> list[tuple[str, str]]:
-    """Return the evidence of an edge as names and texts.
+    """Return the evidence of an edge as pairs of name and text.
 
-    Evidence that is not an object is one text without a name.
+    Evidence that is not an object becomes a single text without a name.
     """
     try:
         told = json.loads(evidence) if isinstance(evidence, str) else evidence
@@ -168,5 +170,5 @@ def _reasons_of(evidence: object) -> list[tuple[str, str]]:
 
 
 def _seen(claims: Sequence[ContradictionEdge]) -> str:
-    """Return a fingerprint of the current state of these edges."""
+    """Return a fingerprint of the current state of the edges."""
     return " ".join(f"{claim.edge_id}@{claim.at}" for claim in claims)

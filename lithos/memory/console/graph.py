@@ -24,15 +24,15 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.server.console.console import Console, PageRefused
 from lithos.server.console.formats import readable, whole
 
-#: Number of rows per table.
+#: Maximum number of rows per table.
 PAGE: Final = 100
-#: Maximum number of search results in the centre of a graph.
+#: Maximum number of search results at the centre of a graph.
 FOUND: Final = 10
 LONGEST_QUERY: Final = 2_000
 KINDS: Final = {
     "link": "links", "derived": "derived from", "typed": "typed edges", "contradicts": "contradicts",
 }  # fmt: skip
-#: Ways to colour notes.
+#: The ways in which notes can be coloured.
 COLOURINGS: Final[Mapping[str, ColourBy]] = {"folder": "folder", "type": "type", "namespace": "namespace"}
 
 
@@ -43,7 +43,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class GraphPage:
-    """Console page with the graph of notes."""
+    """The console page with the graph of notes."""
 
     _console: Console
     _drawings: Drawings

@@ -1,4 +1,4 @@
-"""`/console/receipts`: the list of retrievals by agents, newest first, and the page of one retrieval."""
+"""`/console/receipts`: the list of agents' retrievals, newest first, and the page of one retrieval."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from lithos.server.console.formats import told, told_ids, whole
 from lithos.tasks.service.board import BoardReading
 
 PAGE: Final = 100
-#: Maximum characters of a filter.
+#: Maximum number of characters of a filter.
 LONGEST_FILTER: Final = 200
-#: Names of all scouts in receipts.
+#: Names of all scouts that occur in receipts.
 ALL_SCOUTS: Final = name_scouts((*SCOUTS, CONTRADICTIONS))
 COMPLETED: Final = "task.completed"
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the routes of the list and of the page for one receipt."""
+    """Add the routes of the list and of the receipt page."""
     pages = ReceiptPages(console)
     app.get("/receipts", endpoint="receipts")(pages.index)
     app.get("/receipts/<receipt_id>", endpoint="receipt")(pages.show)
@@ -38,9 +38,9 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen(kw_only=True)
 class ReceiptFeedback:
-    """Feedback on a retrieval when the task was completed.
+    """The feedback on a retrieval, given when its task was completed.
 
-    `other` is the receipt that the feedback names instead.
+    If the feedback names another receipt, `other` is that receipt.
     """
 
     agent: str
@@ -53,7 +53,7 @@ class ReceiptFeedback:
 
 @frozen
 class ReceiptPages:
-    """Console pages for retrievals."""
+    """The console pages about retrievals."""
 
     _console: Console
 
@@ -114,7 +114,7 @@ class ReceiptPages:
         )
 
     async def _task(self, task_id: str) -> Mapping[str, Any]:
-        """Return the task of a retrieval. If the task is missing, return only its id."""
+        """Return the task of a retrieval. If the task does not exist any more, return only its id."""
         try:
             answer = await self._console.call("lithos_task_get", task_id=task_id)
         except PageRefused:
@@ -122,7 +122,7 @@ class ReceiptPages:
         return dict(answer["task"])
 
     async def _feedback(self, receipt: Receipt, task: Mapping[str, Any]) -> ReceiptFeedback | None:
-        """Return the feedback from the task's completion, if the journal still has it."""
+        """Return the feedback in the completion event of the task, if the journal still has the event."""
         ended = task.get("resolved_at")
         if task.get("status") != "completed" or not ended:
             return None

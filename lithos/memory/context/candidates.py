@@ -1,4 +1,4 @@
-"""Candidates for a briefing, from `lithos_retrieve` with a receipt, or from hybrid search alone."""
+"""Candidates for a briefing. They come from `lithos_retrieve` with a receipt, or from hybrid search alone."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from lithos.search.service.hybrid import LEG_NOTES, LEG_SHARE, HybridRanking
 from lithos.search.service.search import Search
 from lithos.text.snippet import Terms
 
-#: Factor by which a search is widened while too few notes pass the access filter.
+#: Factor by which a search is widened if too few notes pass the access filter.
 _WIDER: Final = 4
-#: Minimum score, relative to the best, of a note named in the task's findings.
+#: Minimum score, relative to the best score, of a note that the findings of the task name.
 _OF_TASK: Final = 0.5
 _TASK_SCOUT: Final = "task_context"
 
 
 @frozen
 class ContextCandidate:
-    """Note that may be shown. `reasons` say how it was found."""
+    """A note that may be shown. `reasons` say how it was found."""
 
     entry: Entry
     score: float
@@ -34,9 +34,9 @@ class ContextCandidate:
 
 @define
 class RankedCandidates:
-    """Candidates, best first, and the weighted words of the query.
+    """The candidates, best first, and the weighted words of the query.
 
-    `keep` stores the receipt for the shown notes with their token count, and returns whether that succeeded.
+    `keep` stores the receipt for the shown notes with their token count. It returns whether that succeeded.
     If LCMA is off, it stores nothing.
     """
 
@@ -49,7 +49,7 @@ class RankedCandidates:
 
 @define(eq=False)
 class Candidates:
-    """Search for the candidates of a briefing."""
+    """The search for the candidates of a briefing."""
 
     _retrieve: Retrieve
     _search: Search
@@ -60,9 +60,11 @@ class Candidates:
     async def find(
         self, request: RetrieveRequest, *, is_followup: bool = False, ranking: HybridRanking | None = None
     ) -> AsyncIterator[RankedCandidates]:
-        """Yield the candidates for a request. An exception in the block leaves a receipt of the failure.
+        """Yield the candidates for a request.
 
-        Raises `InvalidInput`, and `SearchBackendFailed` if LCMA is off and no index answers.
+        If the block raises an exception, a receipt records the failure.
+
+        Raises `InvalidInput`. If LCMA is off and no index answers, raises `SearchBackendFailed`.
         """
         if not self._retrieve.is_enabled:
             yield await self._search_for(request)
@@ -92,7 +94,7 @@ class Candidates:
             )
 
     async def _search_for(self, request: RetrieveRequest) -> RankedCandidates:
-        """Return the best notes of a hybrid search that pass the access filter."""
+        """Return the best results of a hybrid search that pass the access filter."""
         await self._visibility.reach()
         gate = request.gate
         wanted = max(LEG_NOTES, LEG_SHARE * request.limit)

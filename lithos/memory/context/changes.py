@@ -1,4 +1,7 @@
-"""Changes after a journal position, and recent activity, also as briefing lines."""
+"""Changes after a position in the journal, and recent activity.
+
+Both are also returned as lines of a briefing.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,18 @@ from lithos.notes.catalogue.catalogue import Entry
 from lithos.text.snippet import Terms, first_places
 from lithos.text.words.analysis import fold
 
-#: Maximum number of lines per list.
+#: Maximum number of lines in each list.
 MOST: Final = 12
-#: Minimum share of the query's weight in a task or finding that counts as related.
+#: A task or finding counts as related if it has at least this share of the query's weight.
 _CONCERNS: Final = 0.3
 _TITLE: Final = 100
-#: Outcomes of proposals, as worded in a briefing.
+#: Outcomes of proposals, in the words of a briefing.
 _DECIDED: Final[Mapping[str, str]] = {
     "proposal.approved": "was approved", "proposal.rejected": "was rejected",
     "proposal.expired": "expired without review",
 }  # fmt: skip
-#: Note events with their verbs. Changes found by the server at its start do not count as an agent's activity.
+#: Note events and their verbs. Changes that the server finds at its start do not count as activity of an
+#: agent.
 _NOTES: Final[Mapping[str, str]] = {
     NOTE_CREATED: "created", NOTE_UPDATED: "updated", NOTE_RENAMED: "moved",
 }  # fmt: skip
@@ -44,11 +48,11 @@ _NOTES: Final[Mapping[str, str]] = {
 def tell_activity(
     events: Iterable[Event], terms: Terms, note: Callable[[str], Entry | None], task_id: str | None
 ) -> list[str]:
-    """Return one line per event, newest first, one per note.
+    """Return one line per event, newest event first, and at most one line per note.
 
-    `note` returns the found notes that may be shown.
+    `note` returns the note of an event if it was found and may be shown.
 
-    The task's own findings and claims are left out, because the task part shows them.
+    Findings and claims of the task itself are left out, because the task part shows them.
     """
     lines: list[str] = []
     told: set[str] = set()
@@ -113,27 +117,27 @@ def _concerns(text: Any, terms: Terms) -> bool:
     return sum(terms.terms[number].weight for number in found) >= _CONCERNS * terms.total
 
 
-#: Maximum number of events to read. If there are more, everything counts as changed.
+#: Maximum number of events to read. If there are more events, everything counts as changed.
 MOST_EVENTS: Final = 20_000
-#: Number of newest journal events to read for recent activity.
+#: Number of newest journal events to read for the recent activity.
 RECENT: Final = 300
 NOTE_EVENTS: Final = frozenset((NOTE_CREATED, NOTE_UPDATED, NOTE_DELETED, NOTE_RENAMED))
 
 
 @frozen(kw_only=True)
 class Changed:
-    """Events after a position, oldest first. `trouble` is the reason if they are unavailable."""
+    """The events after a position, oldest first. If they are unavailable, `trouble` is the reason."""
 
     events: Sequence[Event]
     trouble: str | None = None
 
     @property
     def notes(self) -> frozenset[str]:
-        """Return the changed notes, except notes in which enrichment only completed the frontmatter."""
+        """Return the changed notes. Notes in which enrichment only completed the frontmatter are left out."""
         return frozenset(str(event.draft.payload.get("id")) for event in self.events if is_of_note(event))
 
     def notes_by_enrichment(self) -> frozenset[str]:
-        """Return the notes that enrichment wrote. They matter if enrichment quarantined them."""
+        """Return the notes that enrichment wrote. They are relevant if enrichment quarantined them."""
         return frozenset(
             str(event.draft.payload.get("id"))
             for event in self.events
@@ -142,7 +146,7 @@ class Changed:
 
 
 def is_of_note(event: Event) -> bool:
-    """Return whether the event creates, changes, moves or deletes a note."""
+    """Return whether an event creates, changes, moves or deletes a note."""
     return event.draft.type in NOTE_EVENTS and not _is_enrichment(event)
 
 
@@ -151,14 +155,14 @@ def _is_enrichment(event: Event) -> bool:
 
 
 class JournalChanges:
-    """Reader of changes from the journal."""
+    """A reader for changes in the journal."""
 
     def __init__(self, journal: CoordinationStore, reading: Blocking) -> None:
         self._journal = journal
         self._reading = reading
 
     async def after(self, cursor: str) -> Changed:
-        """Return the events after a cursor, or the reason why everything counts as new."""
+        """Return the events after a cursor. If everything counts as new, return the reason instead."""
         seq, journal = parse_position(cursor), self._journal
         if seq is None:
             return Changed(events=(), trouble="since is not a cursor of an earlier answer")
@@ -178,6 +182,6 @@ class JournalChanges:
         return Changed(events=events)
 
     async def recent(self) -> Sequence[Event]:
-        """Return the newest events, oldest first."""
+        """Return the newest events in chronological order."""
         journal = self._journal
         return () if journal is None else await self._reading.run(lambda: journal.newest_events(RECENT))

@@ -1,4 +1,4 @@
-"""Context service: one briefing instead of many searches and reads (docs/spec/context.md §1)."""
+"""The context service. One briefing replaces many searches and reads (docs/spec/context.md §1)."""
 
 from __future__ import annotations
 
@@ -48,35 +48,38 @@ from lithos.text.words.tokens import Count, count_safely, count_with
 log = get_logger("lithos.context")
 
 SECTIONS: Final = ("task", "warnings", "notes", "activity")
-#: Maximum characters of a query that is built from a task.
+#: Maximum characters of a query that is made from a task.
 QUERY_OF_TASK: Final = 4_000
-#: Tokens of budget per candidate, and the limits for the number of candidates.
+#: Tokens of budget per candidate, and minimum and maximum number of candidates.
 TOKENS_A_NOTE: Final = 30
 FEWEST_NOTES: Final = 16
 MOST_NOTES: Final = 100
-#: Maximum characters to read of all candidates together. Text that is slower to split than prose counts more.
-#: Each candidate beyond the limit gets `LEAST_TEXT`.
+#: Maximum characters to read of all candidates together. Text that takes longer to split than prose counts
+#: more. Candidates beyond this limit get `LEAST_TEXT` characters each.
 MOST_TEXT: Final = 2_000_000
 #: Maximum number of warnings in an answer.
 MOST_WARNINGS: Final = 30
-#: Minimum score, relative to the best, at which a withheld note is named.
+#: Minimum score, relative to the best score, at which a withheld note is named.
 WORTH_NAMING: Final = 0.3
-#: Score of an attachment hit relative to the best score, by match strength.
+#: Score of an attachment hit, relative to the best score, by match strength.
 ANSWERING: Final[Mapping[str, float]] = {"strong": 1.0, "fair": 0.6, "weak": 0.0}
-#: Warnings that exclude a note from the excerpts.
+#: Warnings that keep a note out of the excerpts.
 WITHHOLDING: Final = frozenset(("quarantined", "superseded", "expired"))
 
 
 class WaitingKeys(Protocol):
-    """Additional briefing keys: items that wait for a person, if a capability reports any."""
+    """Further keys of a briefing for items that wait for a person.
+
+    They exist only if a capability reports such items.
+    """
 
     def told(self) -> dict[str, int]:
-        """Return the numbers of waiting items by key. The mapping is empty if no item waits."""
+        """Return the number of waiting items by key. If no item waits, the mapping is empty."""
 
 
 @frozen(kw_only=True)
 class ContextRequest:
-    """Subject of a briefing: a query, a task, or both.
+    """The subject of a briefing: a query, a task, or both.
 
     If `namespaces` is None, all namespaces are searched.
     """
@@ -90,15 +93,18 @@ class ContextRequest:
     since: str | None = None
     sections: tuple[str, ...] = SECTIONS
     kinds: frozenset[str] = frozenset(KINDS)
-    #: If true, use short headings, the notes' own dates, and replies after questions.
+    #: If True, the briefing has short headings and the notes' own dates, and includes replies after
+    #: questions.
     is_compact: bool = False
 
 
 @frozen(kw_only=True)
 class ContextAnswer:
-    """Briefing answer. `cursor` is set only if requested, `receipt_id` only if LCMA is on.
+    """The answer to a briefing request.
 
-    `troubles` lists (kind, reason) pairs that explain why the answer is `degraded`, as far as known.
+    `cursor` is set only if requested, and `receipt_id` only if LCMA is on.
+
+    `troubles` lists pairs (kind, reason) that explain why the answer is `degraded`, as far as known.
     """
 
     briefing: Briefing
@@ -113,10 +119,10 @@ class ContextAnswer:
 
 @frozen(kw_only=True)
 class BriefingMaterial:
-    """Material of a briefing before its text is composed. `is_silent` means that there is no news."""
+    """The material of a briefing before its text is composed. `is_silent` means that nothing is new."""
 
     material: Material
-    #: Function that counts tokens.
+    #: Function that counts the tokens of a text.
     count: Count
     found: RankedCandidates
     is_silent: bool
@@ -126,7 +132,7 @@ class BriefingMaterial:
     places: Mapping[str, OtherHit]
 
     async def answer(self, briefing: Briefing, budget: int) -> ContextAnswer:
-        """Return the answer for a briefing. The receipt stores only this vault's part."""
+        """Return the answer for a briefing. The receipt covers only the part of this vault."""
         kept = await self.found.keep(frozenset(item.id for item in briefing.items), briefing.tokens)
         return ContextAnswer(
             briefing=briefing,
@@ -141,7 +147,7 @@ class BriefingMaterial:
 
 @frozen
 class _Read:
-    """Sources of a briefing, and the candidates that were withheld, deleted or not read."""
+    """The sources of a briefing, and the candidates that were withheld, deleted or not read."""
 
     sources: Sequence[SourceNote]
     withheld: Sequence[LeftOut]
@@ -151,12 +157,12 @@ class _Read:
 
 NOTHING_TOLD: Final = Briefing(text="", tokens=0, items=(), dropped=(), warnings=())
 NOTHING: Final = Material()
-#: Score factor of a note whose own date is in the period that a question names.
+#: Factor on the score of a note with an own date in the period that the question names.
 OF_THAT_TIME: Final = 1.15
 
 
 class Context:
-    """Context service that gathers material and composes briefings."""
+    """The context service. It gathers the material and composes briefings."""
 
     def __init__(
         self,
@@ -193,7 +199,7 @@ class Context:
         catalogue.when_removed.append(self._splits.forget)
 
     async def brief(self, request: ContextRequest) -> ContextAnswer:
-        """Return a briefing within the budget. Raises `InvalidInput`, `TaskNotFound`."""
+        """Return a briefing that fits into the budget. Raises `InvalidInput` and `TaskNotFound`."""
         async with self.gather(request) as gathered:
             briefing = NOTHING_TOLD
             if not gathered.is_silent:
@@ -208,9 +214,9 @@ class Context:
         explains: bool = False,
         has_cursor: bool = False,
     ) -> dict[str, Any]:
-        """Return a compact answer that fits the budget as a whole, including the keys of `rest`.
+        """Return a compact answer that fits into the budget together with the keys of `rest`.
 
-        Raises the same errors as `brief`.
+        The raised errors are the same as for `brief`.
         """
         async with self.gather(request) as gathered:
             rest = {
@@ -232,11 +238,14 @@ class Context:
             return answer | ({"degraded": True} if kept else {})
 
     async def compose(self, material: Material, budget: int, count: Count) -> Briefing:
-        """Compose a briefing from the gathered material, in a worker thread."""
+        """Compose a briefing from its material. This runs in a worker thread."""
         return await self._working.run(lambda: compose(material, budget, count))
 
     async def query_of(self, task_id: str) -> str:
-        """Return the query for a request that has only a task. Raises `TaskNotFound`."""
+        """Return the query of a request.
+
+        It is made from the task if the request has only a task. Raises `TaskNotFound`.
+        """
         return _query_of(await self._coordination.sheet(task_id))
 
     @asynccontextmanager
@@ -245,11 +254,11 @@ class Context:
     ) -> AsyncIterator[BriefingMaterial]:
         """Yield the material of a briefing.
 
-        `ranking` is on one scale with other vaults. Raises the same errors as `brief`.
+        `ranking` has a scale that is comparable with other vaults. Raises the same errors as `brief`.
         """
         _check(request)
         troubles = list[tuple[str, str]]()
-        cursor = str(self._coordinator.head)  # Take the cursor before the first read.
+        cursor = str(self._coordinator.head)  # The cursor must be older than the first read.
         sheet = None if request.task_id is None else await self._coordination.sheet(request.task_id)
         if not request.query.strip():
             assert sheet is not None
@@ -276,9 +285,9 @@ class Context:
             )
 
     async def _beside(self, request: ContextRequest) -> list[OtherHit]:
-        """Return the best hit of each matching attachment, strong hits first.
+        """Return the best hit of each matching attachment. Strong hits come first.
 
-        If only news is requested, return no hits.
+        If only news is requested, return an empty list.
         """
         if (
             self._others is None
@@ -299,7 +308,7 @@ class Context:
         return list(best.values())
 
     async def _counter(self) -> tuple[Count, str | None]:
-        """Return the token counter, and a reason if it only estimates."""
+        """Return the token counter. If it only estimates, also return the reason."""
         async with self._loading:
             if self._count is None:
                 try:
@@ -371,7 +380,10 @@ class Context:
         return material, read.is_degraded
 
     async def _read(self, request: ContextRequest, found: RankedCandidates) -> _Read:
-        """Return the texts of the candidates that may be shown, divided into passages in a worker thread."""
+        """Return the texts of the candidates that may be shown.
+
+        They are divided into passages in a worker thread.
+        """
         now = self._clock()
         trusted: list[ContextCandidate] = []
         withheld: list[LeftOut] = []
@@ -402,8 +414,8 @@ class Context:
         sources = await self._working.run(lambda: self._split(read, nearness, asked, request.is_compact))
         serials = [entry.serial for entry in entries]
         if len(still := self._catalogue.at_serials(serials)) < len(serials):
-            # Only this code drops removed notes from the cache. Otherwise they would stay until newer notes
-            # replace them.
+            # Only this code drops removed notes from the cache. Otherwise they would stay in it until newer
+            # notes replace them.
             for serial in set(serials).difference(entry.serial for entry in still):
                 self._splits.forget(serial)
         ids = {source.id for source in sources} | {each.id for each in withheld}
@@ -413,7 +425,7 @@ class Context:
     def _with_attachments(
         self, sources: Sequence[SourceNote], hits: Sequence[OtherHit]
     ) -> Sequence[SourceNote]:
-        """Return the sources including attachment hits. A strong hit counts as much as the best note."""
+        """Return the sources with the attachment hits. A strong hit counts as much as the best note."""
         if not hits:
             return sources
         best = max((source.score for source in sources), default=1.0)
@@ -446,10 +458,13 @@ class Context:
         asked: AskedTime | None,
         is_compact: bool,
     ) -> list[SourceNote]:
-        """Return the sources. Only the first very long texts are read in full. Runs in a worker thread."""
+        """Return the sources.
+
+        Of very long texts, only the first are read completely. Runs in a worker thread.
+        """
         left, sources = MOST_TEXT, list[SourceNote]()
         for candidate, shown in read:
-            if shown is None:  # The note was deleted during the read.
+            if shown is None:  # The note was deleted during this read.
                 continue
             entry, (content, version) = candidate.entry, shown
             own = own_date(entry.note.extra, entry.note.title, entry.path, content) if is_compact else None
@@ -471,7 +486,7 @@ class Context:
                     reasons=candidate.reasons,
                 )
             )
-        # Notes from the requested period may now rank before other notes.
+        # Notes from the requested period may now rank before notes that had a better score.
         return sorted(sources, key=lambda each: (-each.score, each.id)) if asked is not None else sources
 
 
@@ -490,7 +505,7 @@ def _query_of(sheet: TaskSheet) -> str:
 
 
 def _task_part(sheet: TaskSheet, changed: Changed | None) -> TaskPart | None:
-    """Return the task part. After a cursor, return only new findings, or None without news."""
+    """Return the task part. After a cursor, it has only new findings. Without new findings, return None."""
     findings = sheet.findings
     if changed is not None:
         new = {str(event.draft.payload.get("finding_id")) for event in changed.events}
@@ -518,7 +533,7 @@ def _withheld(entry: Entry, warning: NoteWarning) -> LeftOut:
 
 
 def _gate_of(request: ContextRequest) -> RetrievalFilter:
-    """Return the access filter for notes that the caller may see."""
+    """Return the access filter, which passes the notes that the caller may see."""
     spaces = None if request.namespaces is None else frozenset(request.namespaces)
     return RetrievalFilter(namespaces=spaces, task_id=request.task_id, agent_id=request.agent_id)
 

@@ -1,7 +1,7 @@
-"""Cache of notes that are already divided into passages.
+"""A cache of notes that are already divided into passages.
 
-A briefing of 2,000 tokens scans 66 notes, and agents that work on one task ask for mostly the same notes. An
-entry is valid for one text only, so a changed note is split again.
+A briefing of 2,000 tokens scans 66 notes, and agents that work on one task mostly request the same notes. An
+entry is valid only for one text, so a changed note is split again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from lithos.kernel.values.limits import Fitting
 from lithos.memory.briefing.passages import SplitNote, split_note
 from lithos.text.hidden_text import NO_FRAME, Frame
 
-#: Size of the cache in bytes, without note contents: about 10,000 ordinary notes.
+#: Maximum size of the cache in bytes, without the contents of notes. This is enough for about 10,000 ordinary
+#: notes.
 SPLIT_BYTES: Final = 16 * 1024 * 1024
-#: Maximum characters of a cached note. A longer note is split each time.
+#: Maximum number of characters of a cached note. A longer note is split for each request.
 LONGEST_SPLIT: Final = 64 * 1024
-#: Estimated bytes of a split note, a passage, a section without its path, and a character.
+#: Estimated bytes of a split note, of a passage, of a section without its path, and of a character.
 _NOTE, _PASSAGE, _SECTION, _CHARACTER = 400, 120, 60, 4
 
 
@@ -35,19 +36,22 @@ class _Split:
 
 
 class Splits(Fitting[int, _Split]):
-    """LRU cache of split notes by serial number, limited in bytes. It is thread-safe.
+    """A thread-safe LRU cache of split notes by serial number, with a limit in bytes.
 
-    Note contents count towards the limit too, because `NoteTexts` does not always share them.
+    Contents of notes also count towards the limit, because `NoteTexts` does not always share them.
     """
 
     def __init__(self, size: int, maximum: int) -> None:
-        """Make a cache. `size` and `maximum` are the chunk sizes."""
+        """Create a cache. `size` and `maximum` are the chunk sizes."""
         super().__init__(SPLIT_BYTES, attrgetter("size"))
         self._sizes = (size, maximum)
         self._lock = threading.RLock()
 
     def split(self, serial: int, title: str, content: str, frame: Frame = NO_FRAME) -> SplitNote:
-        """Return the passages of a note with this content, without blocks that other notes share."""
+        """Return the passages of a note with this content.
+
+        Blocks that it shares with other notes are left out.
+        """
         with self._lock:
             known = self._kept.get(serial)
             if known is not None and (known.title, known.content, known.frame) == (title, content, frame):

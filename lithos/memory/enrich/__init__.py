@@ -1,4 +1,4 @@
-"""Background work: entities, provenance and remembered questions.
+"""Background work: extraction of entities, projection of provenance, and upkeep of remembered questions.
 
 Its own package and `upkeep` import this package.
 It must not answer clients.

@@ -1,7 +1,7 @@
-"""Processing of the enrich queue, one batch (window) of jobs at a time (docs/spec/memory.md §4).
+"""Processing of the enrich queue. Each batch of jobs is called a window (docs/spec/memory.md §4).
 
-A window is claimed, processed and finished before the next window, so that a killed process wastes an attempt
-of only a few jobs. Jobs are idempotent.
+A window is claimed, processed and finished before the next window is claimed. A killed process therefore
+wastes an attempt of only a few jobs. Jobs are idempotent.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from lithos.memory.retrieve.feedback import Learning
 
 log = get_logger("lithos.enrichment")
 
-#: Maximum number of queue rows to claim at once.
+#: Maximum number of queue rows in one window.
 WINDOW: Final = 50
-#: Number of concurrent jobs. Their writes share disk syncs, and agents' writes still run in between.
+#: Number of concurrent jobs. Their writes share disk syncs, and agents can still write in between.
 AT_ONCE: Final = 8
-#: Maximum number of attempts at a failing job.
+#: Maximum number of attempts at a job that fails.
 MOST_ATTEMPTS: Final = 3
 
 
 @frozen(kw_only=True)
 class Drain:
-    """Worker that claims and processes queued jobs. Only one run is active at a time."""
+    """The worker that claims and processes queued jobs. Only one run is active at a time."""
 
     clock: Clock
     metrics: Metrics
@@ -55,18 +55,18 @@ class Drain:
             await self._work_off(jobs)
 
     async def _claim(self, after: int) -> list[EnrichJob]:
-        """Claim and return the next window of jobs."""
+        """Claim the next window of jobs and return it."""
         return await self.memory.submit(ClaimJobs(MOST_ATTEMPTS, after=after, most=WINDOW))
 
     async def _work_off(self, jobs: Sequence[EnrichJob]) -> None:
-        """Process and finish the jobs of a window."""
+        """Process and finish the jobs of one window."""
         failed: Sequence[EnrichJob] = jobs
         if await survive("notes cannot be enriched", partial(self._settle, jobs), notes=len(jobs)):
             failed = await self._extract([job for job in jobs if job.triggers & (OF_CONTENT | OF_EXISTENCE)])
         await self._finish(jobs, failed)
 
     async def _extract(self, jobs: Sequence[EnrichJob]) -> list[EnrichJob]:
-        """Extract the entities of these notes and return the failed jobs."""
+        """Extract the entities of these notes. Return the jobs that failed."""
         failed: list[EnrichJob] = []
         turn = trio.CapacityLimiter(AT_ONCE)
 
@@ -108,7 +108,7 @@ class Drain:
     # -- jobs ----------------------------------------------------------------------------------
 
     async def _settle(self, jobs: Sequence[EnrichJob]) -> None:
-        """Run the steps that handle all notes of a window together."""
+        """Run the steps that process all notes of a window together."""
         moved = [job.node_id for job in jobs if job.triggers & OF_EXISTENCE]
         await self.projection.project([job.node_id for job in jobs], appeared_or_gone=moved)
         changed = [job.node_id for job in jobs if job.triggers & (OF_CONTENT | OF_EXISTENCE)]

@@ -1,4 +1,7 @@
-"""Entity extraction. Names are stored in the database or written into notes (docs/spec/memory.md §4)."""
+"""Entity extraction.
+
+The names are stored in the database or written into the notes (docs/spec/memory.md §4).
+"""
 
 from __future__ import annotations
 
@@ -35,15 +38,15 @@ from lithos.search.indexing.indexer import Indexer
 
 log = get_logger("lithos.entities")
 
-#: Function that changes a note's frontmatter. It raises the writer's refusals.
+#: Function that changes the frontmatter of a note. It raises the refusals of the writer.
 Patch: TypeAlias = Callable[[PatchNote], Awaitable[WriteOutcome]]
 
 
 @frozen
 class NoteEntities:
-    """Entities of one note version.
+    """The entities in one version of a note.
 
-    `before` are the former entities, `source` is the hash of the file's bytes.
+    `before` are the previous entities. `source` is the hash of the file content.
     """
 
     id: str
@@ -57,28 +60,32 @@ class NoteEntities:
 
 @define(eq=False)
 class EntityExtraction:
-    """Entity extraction for the notes that need it.
+    """The entity extraction for notes that need it.
 
-    With `patch`, extraction changes frontmatter, never a body. Without `patch`, no file changes: entities are
-    stored by note id, and count only if the file has no entities or only machine-written ones.
+    With `patch`, extraction changes the frontmatter of notes, but never the body. Without `patch`, no file is
+    changed: entities are stored by note id, and count only if the file has no entities or only
+    machine-written entities.
     """
 
     _catalogue: Catalogue
     _texts: NoteTexts
-    #: None only in a dry run, like the index.
+    #: This is None only in a dry run, like the index.
     _ledger: Learning | None = None
     _patch: Patch | None = field(default=None, kw_only=True)
-    #: Index that is notified of notes with changed entities.
+    #: The index that is notified if the entities of notes have changed.
     _index: Indexer | None = field(default=None, kw_only=True)
     _blocking: Threads = field(factory=Threads, init=False)
 
     async def refresh(self, note_id: str, *, force: bool = False) -> bool:
-        """Store the entities of a note if the specification's table requires it. Return whether they changed.
+        """Store the entities of a note if the table in the specification requires it.
 
-        Entities with the current marker are also extracted again, because the text may have changed, unless a
-        person edited them. If a note changes during extraction, nothing is stored: the change's own event
-        queues the note again. Entities of a deleted note are deleted. `force` includes curated entities too,
-        if entities are written into files. Raises `StorageFailed`.
+        Return whether they changed.
+
+        Entities with the current marker are also extracted again, because the text may have changed. The
+        exception are entities that a person edited. If a note changes during the extraction, nothing is
+        stored, because the event of that change queues the note again. Entities of a deleted note are
+        deleted. `force` includes curated entities too, if entities are written into files. Raises
+        `StorageFailed`.
         """
         if note_id not in self._catalogue:
             if self._ledger is not None and self._catalogue.entities.get(note_id) is not None:
@@ -88,11 +95,11 @@ class EntityExtraction:
         return found is not None and await self.store(found) and found.entities != found.before
 
     async def refresh_stale(self) -> int:
-        """Repeat the extraction for entities from older rules or another text.
+        """Repeat the extraction for entities that come from older rules or from another text.
 
-        Return the number of changed notes.
+        Return the number of notes with changed entities.
 
-        A note that cannot be written is logged and retried at the next sweep.
+        If a note cannot be written, this is logged, and the next sweep retries it.
         """
         written = 0
         for note_id in list(self.stale()):
@@ -103,7 +110,7 @@ class EntityExtraction:
         return written
 
     def stale(self) -> Iterator[str]:
-        """Yield ids of notes whose entities come from older rules or from other bytes."""
+        """Yield the ids of notes with entities from older rules or from other file contents."""
         return (entry.note.id for entry in self._catalogue if self._is_stale(entry))
 
     def _is_stale(self, entry: Entry) -> bool:
@@ -113,9 +120,9 @@ class EntityExtraction:
         return found.extractor < MARKER or found.source != entry.digest
 
     async def look(self, note_id: str, *, force: bool = False) -> NoteEntities | None:
-        """Return the entities to store for a note, or None if no extraction is due. Nothing is stored.
+        """Return the entities to store for a note, or None if no extraction is due. Nothing is stored yet.
 
-        Entities equal to the last machine-written ones are not curated, whatever their marker says.
+        Entities that equal the last machine-written entities are not curated, whatever their marker says.
         """
         entry, force = self._catalogue.get(note_id), force and self._patch is not None
         made = (
@@ -139,7 +146,7 @@ class EntityExtraction:
     async def _extract(self, note: Note, content: str, source: str, force: bool) -> tuple[str, ...] | None:
         if self._patch is not None:
             if note.frontmatter_error is not None:
-                return None  # Entities cannot be stored in this note.
+                return None  # This note cannot store entities.
             due = await self._blocking.run(partial(decide_extraction, note, content, force=force))
             if due is not None or self._catalogue.entities.counting(note) is None:
                 return due
@@ -150,12 +157,12 @@ class EntityExtraction:
         return await self._blocking.run(partial(extract_entities, content))
 
     async def store(self, found: NoteEntities) -> bool:
-        """Store the result of `look` unless the note has changed since. Return whether it was stored."""
+        """Store the result of `look`, unless the note has changed. Return whether it was stored."""
         return await (self._keep(found) if self._patch is None else self._write(found, self._patch))
 
     async def _write(self, found: NoteEntities, patch: Patch) -> bool:
         kept = self._catalogue.entities.get(found.id)
-        if self._ledger is not None and kept is not None:  # before the note is indexed
+        if self._ledger is not None and kept is not None:  # must happen before the note is indexed
             await self._ledger.submit(RecordEntities(found.id, written=kept.instead_of))
         request = PatchNote(
             id=found.id,
@@ -169,7 +176,7 @@ class EntityExtraction:
             await patch(request)
         except (NoteNotFound, VersionConflict):
             return False
-        except Forbidden:  # A protected note is never written, so its entities stay in the database.
+        except Forbidden:  # A protected note is never written. Its entities stay in the database.
             return await self._keep(found)
         if self._ledger is not None:
             await self._ledger.submit(RecordEntities(found.id, written=digest_entities(found.entities)))

@@ -1,6 +1,8 @@
-"""Feed of the enrich queue: selects events that trigger enrichment of notes (docs/spec/memory.md §4).
+"""The feed of the enrich queue.
 
-Delivery is at least once: triggers are durable in the queue before the cursor moves. After a crash in
+It selects the events that trigger enrichment of notes (docs/spec/memory.md §4).
+
+Delivery is at least once: triggers are stored durably in the queue before the cursor moves. After a crash in
 between, the same events are read again. A note that is queued twice is still one job.
 """
 
@@ -38,18 +40,18 @@ log = get_logger("lithos.enrichment")
 
 
 FINDING_POSTED: Final = "finding.posted"
-#: Event types after which the text of a note may have changed.
+#: Types of events after which the text of a note may have changed.
 OF_CONTENT: Final = frozenset({NOTE_CREATED, NOTE_UPDATED})
-#: Event types after which the derived notes are resolved again.
+#: Types of events after which derived notes must be resolved again.
 OF_EXISTENCE: Final = frozenset({NOTE_CREATED, NOTE_DELETED})
 _OF_NOTES: Final = frozenset({NOTE_CREATED, NOTE_UPDATED, NOTE_RENAMED, NOTE_DELETED})
 
 
 def find_triggers(draft: EventDraft, catalogue: Catalogue) -> list[EnrichTrigger]:
-    """Return the triggers of an event. A missing note has a trigger only if the event deleted it.
+    """Return the triggers of an event. A missing note has a trigger only if this event deleted it.
 
-    Changes by enrichment itself trigger nothing. Their hidden origin identifies them, because any agent may
-    use the name.
+    Changes by enrichment itself are not triggers. They are identified by their hidden origin, because any
+    agent may use the name.
     """
     if draft.origin.partition(":")[0] == ENRICHMENT:
         return []
@@ -75,16 +77,16 @@ def _id_at(path: object, catalogue: Catalogue) -> str | None:
 
 
 CURSOR: Final = "lithos-enrich"
-#: Number of events per journal page: about 200 kB and a few milliseconds in a thread.
+#: Number of events per page of the journal, which has about 200 kB and takes a few milliseconds in a thread.
 PAGE: Final = 500
-#: Seconds to wait for more events. Each turn costs two disk syncs, however many events it handles.
+#: Seconds to wait for further events. Each turn costs two disk syncs, however many events it handles.
 LINGER: Final = 1.0
-#: Seconds until a failed write is retried.
+#: Seconds after which a failed write is retried.
 RETRY: Final = 10.0
 
 
 class _Bell:
-    """Auto-reset event that the waiter resets."""
+    """An event that the waiter resets automatically."""
 
     def __init__(self) -> None:
         self._rung = trio.Event()
@@ -108,7 +110,7 @@ async def _follow(bell: _Bell, catch_up: Callable[[], Awaitable[object]]) -> Non
 
 
 class JournalFeed:
-    """Consumer of the event journal with a durable cursor."""
+    """A consumer of the event journal with a durable cursor."""
 
     def __init__(
         self,
@@ -139,16 +141,16 @@ class JournalFeed:
         self._bell.ring()
 
     def end(self) -> None:
-        """Do nothing at shutdown, because the feed's task is cancelled separately (broadcaster callback)."""
+        """Do nothing at shutdown (broadcaster callback). The task of the feed is cancelled separately."""
 
     async def catch_up(self) -> None:
-        """Return once all events from before this call are in the queue."""
+        """Wait until all events from before this call are in the queue."""
         async with self._turn:
             while await self._take_page():
                 pass
 
     async def _take_page(self) -> bool:
-        """Enqueue the triggers of one journal page. Return whether more events may follow."""
+        """Enqueue the triggers in one page of the journal. Return whether there may be more events."""
         position = await self._find_position()
         events, pruned_through = await self._reading.run(partial(self._store.page_after, position, PAGE))
         if pruned_through > position:
@@ -165,14 +167,17 @@ class JournalFeed:
         return True
 
     async def _find_position(self) -> int:
-        """Return the durable cursor, which is initially the beginning of the journal."""
+        """Return the durable cursor. Initially it is the beginning of the journal."""
         if self._position is None:
             found = await self._cursors.find(CURSOR)
             self._position = await self._reading.run(self._store.pruned_through) if found is None else found
         return self._position
 
     async def _take_all(self, position: int, pruned_through: int) -> None:
-        """Enqueue all notes after unread events were pruned, because the events may concern any note."""
+        """Enqueue all notes.
+
+        This is needed if unread events were pruned, because they may concern any note.
+        """
         log.warning("enrichment missed events, all notes queued", cursor=position, lost_to=pruned_through)
         async for some in slices(list(self._catalogue)):
             triggers = [EnrichTrigger(trigger_type=NOTE_UPDATED, node_id=each.note.id) for each in some]

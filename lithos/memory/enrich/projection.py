@@ -1,8 +1,8 @@
-"""Projection of provenance (`derived_from_ids` of notes) onto typed edges in `edges.db`.
+"""Projection of provenance (`derived_from_ids` of notes) to typed edges in `edges.db`.
 
-docs/spec/memory.md §3 specifies it.
+Specified in docs/spec/memory.md §3.
 
-The notes are the source of truth. A source that does not exist as a note gets no edge.
+The notes are the source of truth. If a source is not an existing note, it gets no edge.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from lithos.notes.catalogue.catalogue import Catalogue, Entry
 
 log = get_logger("lithos.projection")
 
-#: Notes with their namespaces and resolved sources.
+#: Notes, each with its namespace and its resolved sources.
 Desired: TypeAlias = Mapping[str, tuple[str, tuple[str, ...]]]
 
 
 class IncompleteScan(Exception):
-    """Error for a scan with unreadable files, after which stale edges are unknown. Nothing was changed."""
+    """Error for a scan with unreadable files. Stale edges are then unknown, and nothing was changed."""
 
 
 class Projection:
-    """Reconciliation of provenance edges with the catalogue, for some notes or for all."""
+    """The reconciliation of provenance edges with the catalogue, for some notes or for all notes."""
 
     def __init__(self, catalogue: Catalogue, learning: Learning) -> None:
         self._catalogue = catalogue
         self._learning = learning
-        #: Lock that keeps an earlier result from overwriting a later one.
+        #: Lock that prevents an earlier result from overwriting a later result.
         self._turn = trio.Lock()
 
     async def project(
@@ -42,7 +42,8 @@ class Projection:
     ) -> ProjectionOutcome:
         """Project the provenance of these notes. Deleted notes lose their edges.
 
-        Notes derived from `appeared_or_gone` are checked too, because their sources must be resolved again.
+        Notes that are derived from `appeared_or_gone` are checked too, because their sources must be resolved
+        again.
         """
         async with self._turn:
             wanted = dict.fromkeys([*note_ids, *self._derived_from(appeared_or_gone)])
@@ -81,9 +82,9 @@ class Projection:
 
 
 def check_complete(catalogue: Catalogue) -> None:
-    """Raise `IncompleteScan` unless every file could be read.
+    """Raise `IncompleteScan` if a file could not be read.
 
-    A second file with the same id counts as read. The first file is the note.
+    A second file with the same id counts as read, because the first file is the note.
     """
     unread = [path for path, skipped in catalogue.skipped.items() if skipped.note_id is None]
     if unread:

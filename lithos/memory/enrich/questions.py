@@ -1,7 +1,9 @@
-"""Upkeep of remembered questions after changes of notes or the embedding model, and on deletion orders.
+"""Upkeep of remembered questions.
 
-Entries are deleted with their note, and count half once its text was replaced. Entries of another embedder
-are embedded again (docs/spec/memory.md §8).
+It reacts to changes of notes, to changes of the embedding model, and to deletion orders.
+
+When a note is deleted, its entries are deleted. When its text was replaced, its entries count half. Entries
+of another embedder are embedded again (docs/spec/memory.md §8).
 """
 
 from __future__ import annotations
@@ -35,14 +37,14 @@ from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 
 log = get_logger("lithos.questions")
 
-#: Seconds between two checks for deletion orders. A waiting command sees this delay.
+#: Seconds between two checks for deletion orders. This is the delay for a waiting command.
 LOOK: Final = 1.0
 #: Maximum number of notes per command.
 SOME: Final = 200
 
 
 class QuestionUpkeep:
-    """Background upkeep of remembered questions. Failures are retried at the next opportunity."""
+    """The background upkeep of remembered questions. Failures are retried at the next opportunity."""
 
     def __init__(
         self,
@@ -62,14 +64,14 @@ class QuestionUpkeep:
         self._blocking = Threads()
 
     async def keep(self) -> None:
-        """Load the entries once a model is available, and again whenever the model is replaced."""
+        """Load the entries when a model is available, and again each time the model is replaced."""
         await self._semantic.decided.wait()
         await survive("questions are loaded when they are needed", self.embed)
         await self._semantic.settled.wait()
         await survive("questions are embedded at the next sweep", self.embed)
 
     async def embed(self) -> None:
-        """Embed other models' entries in batches and load all entries. Without a model, do nothing."""
+        """Embed the entries of other models in batches, and load all entries. Without a model, do nothing."""
         try:
             await self.memory.load()
             embedder = name_embedder(self._semantic.static_identity())
@@ -78,7 +80,7 @@ class QuestionUpkeep:
                 last = waiting[-1].id
                 made = await self._semantic.static_codes([each.question for each in waiting])
                 if name_embedder(made.embedder) != embedder:
-                    return  # `keep` runs again for the new model.
+                    return  # `keep` runs again when the new model is available.
                 codes = [row.tobytes() for row in made.codes]
                 ids = (each.id for each in waiting)
                 await self._learning.submit(EmbedQuestions(embedder, tuple(zip(ids, codes, strict=True))))
@@ -86,7 +88,7 @@ class QuestionUpkeep:
             log.info("questions wait for a model", reason=str(reason))
 
     async def follow(self, note_ids: Sequence[str]) -> None:
-        """Delete the entries of deleted notes, and halve the entries of rewritten notes."""
+        """Delete the entries of deleted notes, and halve the entries of notes with a replaced text."""
         gone = tuple(note_id for note_id in note_ids if note_id not in self._catalogue)
         if gone:
             await self._learning.submit(ForgetQuestions(QuestionFilter(note_ids=gone)))
@@ -123,7 +125,7 @@ class QuestionUpkeep:
     # -- orders --------------------------------------------------------------------------------
 
     async def take_orders(self) -> None:
-        """Carry out the orders of `lithos reconcile --forget-questions` until cancelled."""
+        """Carry out the orders of `lithos reconcile --forget-questions`, until cancelled."""
         while True:
             await survive("orders to forget questions wait", self._take_waiting)
             await trio.sleep(LOOK)

@@ -1,11 +1,11 @@
-"""Enrich worker that learns from events, independently of reads and writes (docs/spec/memory.md §4).
+"""The enrich worker. It learns from events independently of reads and writes (docs/spec/memory.md §4).
 
-One task feeds events into a durable queue. Another task drains the queue at intervals and periodically sweeps
-over all notes (`Enrichment`). Both tasks may be cancelled at any moment, because the queue is durable.
+One task feeds events into a durable queue. Another task (`Enrichment`) drains the queue at intervals and
+periodically sweeps over all notes. Both tasks may be cancelled at any moment, because the queue is durable.
 
-`StatsRetention` limits the stored retrieval data: it deletes old receipts in batches. A retrieval costs about
-2 kB for its receipt. Deleted rows free space inside `stats.db` for later rows, but the file does not shrink.
-`TaskStates` finds tasks that may still be completed.
+`StatsRetention` limits the stored retrieval data by deleting old receipts in batches. The receipt of a
+retrieval takes about 2 kB. Deleted rows free space in `stats.db` for later rows, but the file does not
+shrink. `TaskStates` finds the tasks that may still be completed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lithos.tasks.rows.tasks import TaskRows
 
 
 class TaskStates:
-    """Queries of task status in the coordination database. All methods raise `DatabaseFailed`."""
+    """Queries on the status of tasks in the coordination database. All methods raise `DatabaseFailed`."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class TaskStates:
         reading: JournalThread,
     ) -> None:
         self._rows = journal.rows(TaskRows)
-        #: Thread for the only read connection of the coordination database.
+        #: The thread for the only read connection to the coordination database.
         self._reading = reading
 
     async def unsettled(self, task_ids: Sequence[str], since: datetime) -> list[str]:
@@ -58,38 +58,40 @@ class TaskStates:
 
 retention_log = get_logger("lithos.retention")
 
-#: Time for which receipts of a closed task are kept.
+#: Period for which the receipts of a closed task are kept.
 REOPENED_WITHIN: Final = timedelta(days=30)
-#: Maximum number of receipts per command: about 10 ms of the memory actor, for which retrievals wait.
+#: Maximum number of receipts per command. This takes about 10 ms of the memory actor, for which retrievals
+#: wait.
 RECEIPTS: Final = 200
-#: Time for which the queue keeps finished and abandoned jobs.
+#: Period for which finished and abandoned jobs stay in the queue.
 DONE: Final = timedelta(days=7)
 GIVEN_UP: Final = timedelta(days=365)
-#: Maximum number of abandoned triggers and of notes per command.
+#: Maximum number of abandoned triggers per command, and of notes per command.
 SOME: Final = 200
-#: Maximum number of deleted notes with statistics. They may return from a backup or another folder.
+#: Maximum number of deleted notes with statistics. Such notes may return from a backup or from another
+#: folder.
 GONE_NOTES: Final = 10_000
-#: Number of notes to check in one read.
+#: Number of notes to check per read.
 PAGE: Final = 1_000
 
 
 @define(eq=False)
 class StatsRetention:
-    """Retention of `stats.db`, which deletes old and surplus rows one command at a time."""
+    """The retention of `stats.db`. It deletes old and surplus rows, one command at a time."""
 
     _memory: Learning
-    #: Function that returns which tasks are open or were closed later than a given time.
+    #: Function that returns the tasks that are open or were closed after a given time.
     _unsettled: Callable[[Sequence[str], datetime], Awaitable[Sequence[str]]]
-    #: Clock without sudden jumps.
+    #: A clock that does not jump.
     _clock: Callable[[], datetime]
-    #: Maximum number of kept receipts. 0 keeps all receipts.
+    #: Maximum number of stored receipts. 0 means no limit.
     _receipts_kept: int = field(kw_only=True)
     _has_note: Callable[[str], bool] = field(default=lambda _: True, kw_only=True)
 
     async def forget_receipts(self) -> None:
-        """Delete the oldest receipts beyond the limit, except receipts of unsettled tasks.
+        """Delete the oldest receipts beyond the limit. Receipts of unsettled tasks are kept.
 
-        A completion brings feedback and needs only receipts of its own task. A closed task may be reopened.
+        The feedback of a completion needs only the receipts of its own task. A closed task may be reopened.
         """
         if not self._receipts_kept:
             return
@@ -108,7 +110,7 @@ class StatsRetention:
             retention_log.info("old receipts deleted", receipts=dropped)
 
     async def forget_jobs(self) -> None:
-        """Delete old rows of the queue."""
+        """Delete old rows from the queue."""
         now = self._clock()
         command = ForgetJobs(now - DONE, now - GIVEN_UP, SOME)
         while await self._memory.submit(command) >= SOME:
@@ -136,28 +138,28 @@ log = get_logger("lithos.enrichment")
 
 @define(eq=False)
 class Enrichment:
-    """Scheduler of drains and sweeps, which never run at the same time."""
+    """The scheduler of drains and sweeps. They never run at the same time."""
 
     _drain: Drain
     _retention: StatsRetention
     _lcma: LcmaConfig
-    #: Function that applies the pending feedback of completed tasks.
+    #: Function that applies pending feedback of completed tasks.
     _teach: Callable[[], Awaitable[None]]
 
     async def run(self) -> None:
-        """Run feed, drains and sweeps until cancelled."""
+        """Run the feed, the drains and the sweeps until cancelled."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._drain.feed.run)
             nursery.start_soon(self._keep_time)
 
     async def keep_questions(self) -> None:
-        """Keep the remembered questions within their limits until cancelled."""
+        """Keep the remembered questions within their limits, until cancelled."""
         await self._drain.questions.keep()
 
     async def _keep_time(self) -> None:
         await self._catch_up()
         now, config = trio.current_time(), self._lcma
-        # The first drain runs one interval after the start.
+        # The first drain starts one interval after the server start.
         interval = 60.0 * config.enrich_drain_interval_minutes
         drain_at, sweep_at = now + interval, now + 60.0 * config.sweep_startup_delay_minutes
         while True:
@@ -178,7 +180,10 @@ class Enrichment:
         await survive("feedback postponed to next interval", self._teach)
 
     async def sweep(self) -> None:
-        """Run all periodic maintenance once. A failing part is logged, and the other parts still run."""
+        """Run all periodic maintenance once.
+
+        If a part fails, this is logged, and the next parts still run.
+        """
         parts = self._drain
         await survive("enrichment postponed to next interval", parts.run)
         await survive("provenance projection postponed to next sweep", self._reconcile)

@@ -1,4 +1,4 @@
-"""The actor that owns the databases of edges and statistics.
+"""The actor that owns the databases for edges and statistics.
 
 Its own package, `imports` and `upkeep` import this package.
 It must not rank notes.

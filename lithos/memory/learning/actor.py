@@ -1,13 +1,13 @@
-"""Memory actor that owns `edges.db` and `stats.db`, and journals each edge change exactly once (outbox).
+"""The memory actor. It owns `edges.db` and `stats.db`, and journals each edge change exactly once (outbox).
 
 A batch of commands is one transaction per database, and a failed command affects no other command. The edge
-transaction also stores each change's event in an outbox. Then the coordinator journals the events, the outbox
-is cleared, and the callers get their replies. If the process ends in between, the outbox stays, and the next
-start resumes from it. Each event has a unique origin, so the journal never appends an event twice.
+transaction also stores the event of each change in an outbox. Then the coordinator journals the events, the
+outbox is cleared, and the callers get their replies. If the process ends in between, the outbox remains, and
+the next start continues from it. Each event has a unique origin, so the journal never appends an event twice.
 
-The edges are committed first, then the statistics. If one database refuses, only the commands that need it
-are refused. If the process ends between the two commits, a command for both databases has changed only the
-edges, and its caller gets no reply. Each such command is idempotent:
+The edges are committed before the statistics. If one database refuses, only the commands that need this
+database are refused. If the process ends between the two commits, a command for both databases has changed
+only the edges, and its caller gets no reply. Each such command is idempotent:
 
 * `ApplyFeedback` is also repeated, because its lesson stays in `coordination.db` until then. The ledgers of
   both databases recognise the repetition.
@@ -46,12 +46,12 @@ from lithos.notes.model.entities import ExtractedEntities
 
 log = get_logger("lithos.memory")
 
-#: Errors that a statement raises for a value that no column can store.
+#: Errors that a statement raises for a value that cannot be stored in any column.
 _UNFIT = (UnicodeError, OverflowError)
 
 
 class _StoreFailed(Exception):
-    """Failed write to a database. All uncommitted changes are undone."""
+    """Error for a failed write to a database. All uncommitted changes are undone."""
 
     def __init__(self, store: MemoryDatabase, reason: Exception) -> None:
         super().__init__(str(reason))
@@ -60,7 +60,7 @@ class _StoreFailed(Exception):
 
 @attrs.define(eq=False)
 class _Job:
-    """Command of a batch. It is `settled` once its outcome can no longer change."""
+    """A command of a batch. It is `settled` when its outcome is final."""
 
     command: MemoryCommand
     needs: frozenset[MemoryDatabase] = frozenset()
@@ -68,12 +68,12 @@ class _Job:
     settled: bool = False
 
     def refuse(self, reason: Exception) -> None:
-        """Settle the job as refused."""
+        """Settle the job with a refusal."""
         self.done, self.settled = Done(_refusal(self.command, reason)), True
 
 
 class Batches:
-    """Executor of batches in the only thread that writes both databases."""
+    """The executor of batches. It runs in the only thread that writes to both databases."""
 
     def __init__(self, edges: EdgeStore, stats: StatsStore, steps: Steps) -> None:
         self._edges = edges
@@ -81,7 +81,7 @@ class Batches:
         self._steps = steps
 
     def commit(self, commands: Sequence[MemoryCommand], now: datetime) -> list[Done[object]]:
-        """Return the result of each command. A `LithosError` as reply is a refusal."""
+        """Return the result of each command. A reply that is a `LithosError` is a refusal."""
         jobs = [self._plan(command) for command in commands]
         while waiting := [job for job in jobs if not job.settled]:
             try:
@@ -91,7 +91,7 @@ class Batches:
                 for job in waiting:
                     if failure.store in job.needs and not job.settled:
                         job.refuse(failure)
-        self._stats.publish()  # Publish the stored state even if changes were undone.
+        self._stats.publish()  # The stored state is published even if changes were undone.
         return [job.done for job in jobs]
 
     def _plan(self, command: MemoryCommand) -> _Job:
@@ -125,7 +125,7 @@ class Batches:
             raise _StoreFailed(store, failure) from failure
 
     def _carry_out(self, job: _Job, now: datetime) -> None:
-        """Carry out one command in its own savepoint, so that its failure affects no other command."""
+        """Run one command in its own savepoint, so that its failure affects no other command."""
         try:
             with ExitStack() as parts:
                 for store in job.needs:
@@ -157,18 +157,19 @@ def _refusal(command: MemoryCommand, reason: Exception) -> LithosError:
     return UpdateFailed(text) if isinstance(command, ResolveConflict) else StorageFailed(text)
 
 
-#: Mailbox size, enough for a few dozen agents at once. Further callers wait in their own tasks.
+#: Size of the mailbox. It is enough for a few dozen agents at once, and further callers wait in their own
+#: tasks.
 CAPACITY = 64
 BATCH = 64
-#: Seconds between two attempts to journal the waiting events.
+#: Seconds between two attempts to journal waiting events.
 RETRY_DELAY = 1.0
-#: Seconds that callers wait for the journal. Their change is already stored, and its event follows.
+#: Seconds that a caller waits for the journal. The change is already stored, and its event follows later.
 JOURNAL_DEADLINE = 20.0
 
 
 @frozen
 class Deliver(Command[None]):
-    """Retry the journalling of events in the outbox."""
+    """Retry to journal the events in the outbox."""
 
 
 @frozen
@@ -178,18 +179,18 @@ class TryWriting(Command[None]):
 
 MemoryMessage = MemoryCommand | Deliver | TryWriting
 MemoryMailbox = Mailbox[MemoryMessage]
-#: Changed edges, or all edges that count for trust, or None if the edges could not be read.
+#: The changed edges, or all edges that count for trust. None if the edges could not be read.
 _Changed = Sequence[Edge] | CountedEdges | None
 
 
 def make_edge_id() -> str:
-    """Return a new id: `edge_` and 12 hexadecimal digits."""
+    """Return a new edge id: `edge_` and 12 hexadecimal digits."""
     return f"edge_{uuid.uuid4().hex[:12]}"
 
 
 @attrs.define(eq=False, slots=False)
 class Memory:
-    """State and batches of the memory actor."""
+    """The state and the batches of the memory actor."""
 
     _store: EdgeStore
     _stats: StatsStore
@@ -201,16 +202,16 @@ class Memory:
     #: Maximum number of remembered questions with cited notes.
     _questions_kept: int = attrs.field(default=100_000, kw_only=True)
     _new_edge_id: Callable[[], str] = attrs.field(default=make_edge_id, kw_only=True)
-    #: Typed edges for trust. They are updated before the caller of a change gets its reply.
+    #: Typed edges that count for trust. They are updated before the caller of a change gets its reply.
     _relations: Relations = attrs.field(factory=Relations, kw_only=True)
-    #: Entities found in notes. They are also updated before the caller of a change gets its reply.
+    #: Entities in notes. They are also updated before the caller of a change gets its reply.
     _entities: KeptEntities = attrs.field(factory=KeptEntities, kw_only=True)
     mailbox: MemoryMailbox = attrs.field(factory=lambda: Mailbox("memory", CAPACITY), init=False)
-    #: If true, the relations may differ from the stored edges and must be read again.
+    #: If True, the relations may differ from the stored edges, so they must be read again.
     _is_mirror_doubtful: bool = attrs.field(default=True, init=False)
     #: Events in the outbox, in order.
     _undelivered: list[EventDraft] = attrs.field(factory=list, init=False)
-    #: If true, the journal or the coordinator may already have some of these events.
+    #: If True, the journal or the coordinator may already have some of these events.
     _is_uncertain: bool = attrs.field(default=True, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -219,11 +220,11 @@ class Memory:
 
     @property
     def databases(self) -> tuple[LearningDatabase, ...]:
-        """Return the actor's databases. Any caller may read their `failure` and `damage`."""
+        """Return the databases of the actor. Any caller may read their `failure` and `damage`."""
         return (self._store, self._stats)
 
     async def start(self, inbox: Inbox[MemoryMessage], *, task_status: trio.TaskStatus[None]) -> None:
-        """Journal the events of an earlier run, then serve commands until the mailbox closes."""
+        """Journal the events of an earlier run. Then serve commands until the mailbox is closed."""
         self._is_mirror_doubtful = True
         self._mirror(await self._blocking.run(lambda: self._look(())))
         self._entities.load(await self._blocking.run(self._read_entities))
@@ -253,7 +254,7 @@ class Memory:
         events = [event for each in done for event in each.events]
         self._undelivered += events
         if events or any(isinstance(message, Deliver) for message in messages):
-            await self._deliver()  # Learned data does not wait for the journal.
+            await self._deliver()  # Data that was learned does not wait for the journal.
         return [each.reply for each in done]
 
     # -- edge mirror ---------------------------------------------------------------------------
@@ -263,7 +264,9 @@ class Memory:
         return done, self._look(done)
 
     def _look(self, done: Sequence[Done[object]]) -> _Changed:
-        """Return the changed edges as stored now, or all edges if the changes are uncertain. Blocks.
+        """Return the stored state of the changed edges.
+
+        If the changes are uncertain, return all edges. Blocks.
 
         A refused command may have stored its edges, because a batch commits edges before statistics.
         """
@@ -279,7 +282,7 @@ class Memory:
             return None
 
     def _mirror(self, changed: _Changed) -> None:
-        """Pass the changed edges to the relations. With None, all edges are read again in the next batch."""
+        """Pass the changed edges to the relations. None means that the next batch reads all edges again."""
         self._is_mirror_doubtful = changed is None
         if isinstance(changed, CountedEdges):
             self._relations.load_edges(changed)
@@ -288,7 +291,7 @@ class Memory:
                 self._relations.put_edge(edge)
 
     def _read_entities(self) -> Mapping[str, ExtractedEntities]:
-        """Read the entities of notes. Blocks."""
+        """Return the stored entities of notes. Blocks."""
         try:
             with self._stats.noticing_damage():
                 return self._stats.reading.ledgers.entities()
@@ -304,7 +307,7 @@ class Memory:
                 self._entities.put(note_id, None)
 
     def _commit(self, messages: Sequence[MemoryMessage]) -> list[Done[object]]:
-        """Commit a batch in one transaction per database. A refused command has written nothing."""
+        """Commit a batch with one transaction per database. A refused command has written nothing."""
         commands = [message for message in messages if isinstance(message, EdgeCommand | LearningCommand)]
         done = iter(self._batches.commit(commands, self._clock()) if commands else ())
         for store in self.databases:
@@ -319,13 +322,13 @@ class Memory:
     # -- outbox --------------------------------------------------------------------------------
 
     async def _deliver(self) -> None:
-        """Journal waiting events in order. Failed events stay in the outbox and are retried."""
+        """Journal the waiting events in order. If an event fails, it stays in the outbox and is retried."""
         if not self._undelivered:
             return
         try:
             with trio.fail_after(JOURNAL_DEADLINE):
                 unsent = await self._take_unsent()
-                self._is_uncertain = True  # The outcome is uncertain until the coordinator has answered.
+                self._is_uncertain = True  # The outcome is uncertain until the coordinator answers.
                 answer = await self._coordinator.mailbox.ask(AppendEvents(tuple(unsent))) if unsent else None
                 if answer is Journalled.LATER or len(unsent) < len(self._undelivered):
                     return
@@ -337,11 +340,14 @@ class Memory:
             )
 
     async def _take_unsent(self) -> list[EventDraft]:
-        """Return the waiting events that the coordinator lacks. Events in the journal leave the outbox."""
+        """Return the waiting events that the coordinator does not have.
+
+        Journalled events are deleted from the outbox.
+        """
         if not self._is_uncertain:
             return list(self._undelivered)
-        # The coordinator answers after all earlier messages. Each earlier event is then journalled, kept or
-        # lost.
+        # The coordinator answers after all earlier messages. By then, each earlier event was journalled, kept
+        # or lost.
         await self._coordinator.mailbox.ask(Flush())
         kept = self._coordinator.unwritten_origins
         origins = {draft.origin for draft in self._undelivered}

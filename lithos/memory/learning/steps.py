@@ -1,4 +1,4 @@
-"""Handlers of the memory actor's commands, which change `edges.db` and `stats.db`."""
+"""The handlers for commands of the memory actor, which change `edges.db` and `stats.db`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ MemoryCommand = EdgeCommand[object] | LearningCommand[object]
 
 
 class MemoryDatabase(Enum):
-    """Databases of the memory actor, in commit order."""
+    """The databases of the memory actor, in commit order."""
 
     EDGES = "edges"
     STATS = "statistics"
@@ -64,7 +64,7 @@ _NONE: frozenset[MemoryDatabase] = frozenset()
 
 
 class Steps:
-    """Command handlers that run inside the transactions named by `needs`."""
+    """Command handlers. They run in the transactions that `needs` returns."""
 
     def __init__(
         self,
@@ -100,13 +100,13 @@ class Steps:
         }
 
     def carry_out(self, command: MemoryCommand, now: datetime) -> Done[object]:
-        """Change the databases. A `LithosError` as reply is a refusal that has changed nothing."""
+        """Change the databases. A reply that is a `LithosError` is a refusal that has changed nothing."""
         return carry_out(self._handlers, command, now)
 
     def needs(self, command: MemoryCommand) -> frozenset[MemoryDatabase]:
         """Return the databases that the command may write.
 
-        A missing database is created only for new rows.
+        A missing database is created only if there are new rows.
         """
         has_edges, has_stats = self._edges.is_there, self._stats.is_there
         if isinstance(command, EdgeCommand):
@@ -184,7 +184,7 @@ class Steps:
         if not pairs and not (command.misleading and self._edges.is_there):
             return
         if command.id is not None and not self._edges.learned.note_lesson(command.id):
-            return  # The process ended before the statistics were committed.
+            return  # The process ended before the commit of the statistics.
         if pairs:
             self._edges.learned.reinforce(pairs, self._new_edge_id, now)
         if command.misleading:
@@ -192,7 +192,7 @@ class Steps:
 
     @staticmethod
     def _struck(command: ApplyFeedback, stats: Mapping[str, NodeStats]) -> Done[tuple[str, ...]]:
-        """Return the misleading notes that have reached the quarantine limit."""
+        """Return the misleading notes that have reached the limit for quarantine."""
         return Done(tuple(one for one in command.misleading if stats[one].misleading_count >= STRIKES))
 
     def _forget_lessons(self, command: ForgetLessons, now: datetime) -> Done[None]:
@@ -202,7 +202,7 @@ class Steps:
         return Done(None)
 
     def _load(self, node_ids: tuple[str, ...]) -> dict[str, NodeStats]:
-        """Return the stored or initial statistics of these notes."""
+        """Return the statistics of these notes. Notes without stored statistics get initial values."""
         stored = self._stats.writing.nodes.get(node_ids)
         return {node_id: stored.get(node_id) or NodeStats(node_id=node_id) for node_id in node_ids}
 
@@ -255,7 +255,7 @@ class Steps:
         if not command.after:
             matrix.begin(command.embedder, command.dims)
         if matrix.embedder != command.embedder:
-            return Done(None)  # Vectors of another embedder are being loaded.
+            return Done(None)  # The vectors of another embedder are being loaded.
         last = self._stats.writing.questions.load(matrix, command.after, command.most)
         if last is None:
             matrix.finish()

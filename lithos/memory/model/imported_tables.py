@@ -1,4 +1,4 @@
-"""Importable tables of `edges.db` and `stats.db`."""
+"""The tables of `edges.db` and `stats.db` that can be imported."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _RECEIPTS: Final = carried_table(
     "final_nodes conflicts_surfaced surface_conflicts:whole=0 temperature:number=0.0 "
     "terrace_reached:whole=0 agent_id task_id",
 )
-#: Importable tables in the order of their import.
+#: Tables that can be imported, in import order.
 LEARNED: Final[Mapping[str, CarriedTable]] = {table.name: table for table in (_EDGES, _NODE_STATS, _RECEIPTS)}
 
 
 @frozen(kw_only=True)
 class CarryLearned(LearningCommand[Carried]):
-    """Merge rows of one table of `edges.db` or `stats.db`. With `dry_run`, nothing is written."""
+    """Merge imported rows of one table of `edges.db` or `stats.db`. With `dry_run`, nothing is written."""
 
     agent: str
     table: str

@@ -1,6 +1,6 @@
-"""Values and commands of the memory actor: node statistics, receipts, enrichment and retention.
+"""Values and commands of the memory actor: note statistics, receipts, enrichment and retention.
 
-The memory actor carries out the commands on `stats.db` and `edges.db` (docs/spec/memory.md §1 to §6).
+The memory actor runs the commands on `stats.db` and `edges.db` (docs/spec/memory.md §1 to §6).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lithos.notes.model.entities import ExtractedEntities
 
 
 class LearningCommand(Command[R_co]):
-    """Command to the memory actor."""
+    """A command to the memory actor."""
 
     __slots__ = ()
 
@@ -30,16 +30,19 @@ class ForgetReceipts(LearningCommand[int]):
 
 @frozen
 class ForgetLessons(LearningCommand[None]):
-    """Delete the record that these lessons were applied. They will not be repeated. No reply."""
+    """Delete the records that these lessons were applied. The lessons will not be repeated. No reply."""
 
     ids: tuple[str, ...]
 
 
 @frozen
 class ForgetJobs(LearningCommand[int]):
-    """Delete jobs finished before `done_before`, and at most `most` rows queued before `queued_before`.
+    """Delete old jobs and rows.
 
-    Rows queued before `queued_before` have exhausted their attempts. The reply is their number.
+    Jobs must have finished before `done_before`. At most `most` rows that were queued before `queued_before`
+    are deleted.
+
+    The rows queued before `queued_before` have used up their attempts. The reply is the number of these rows.
     """
 
     done_before: datetime
@@ -49,14 +52,14 @@ class ForgetJobs(LearningCommand[int]):
 
 @frozen
 class ForgetNotes(LearningCommand[int]):
-    """Delete the statistics and marks of these deleted notes. The reply is the number of rows."""
+    """Delete the statistics and marks of deleted notes. The reply is the number of deleted rows."""
 
     ids: tuple[str, ...]
 
 
 @frozen(kw_only=True)
 class NodeStats:
-    """Retrieval statistics of a note. The defaults describe an unused note."""
+    """The retrieval statistics of a note. The defaults are those of an unused note."""
 
     node_id: str
     retrieval_count: int = 0
@@ -69,7 +72,7 @@ class NodeStats:
 
 @frozen
 class FinalNode:
-    """Retrieval result as stored in its receipt."""
+    """A retrieval result as its receipt stores it."""
 
     id: str
     reasons: tuple[str, ...] = ()
@@ -78,7 +81,7 @@ class FinalNode:
 
 @frozen
 class SurfacedConflict:
-    """Contradiction that a retrieval showed."""
+    """A contradiction that a retrieval showed."""
 
     edge_id: str
     from_id: str
@@ -86,17 +89,17 @@ class SurfacedConflict:
     conflict_state: str | None
 
 
-#: Maximum characters of the question, and maximum number of conflicts, in a receipt.
+#: Maximum characters of the question in a receipt, and maximum number of conflicts in it.
 QUERY_KEPT: Final = 20_000
 CONFLICTS_KEPT: Final = 200
 
 
 @frozen(kw_only=True)
 class Receipt:
-    """Query, steps and answer of one retrieval. `namespace_filter` None means all namespaces.
+    """The query, the steps and the answer of one retrieval. `namespace_filter` None means all namespaces.
 
-    `tokens` is the token count of a briefing and None otherwise. `is_followup` marks a briefing about changes
-    since an earlier one.
+    `tokens` is the token count of a briefing, otherwise None. `is_followup` marks a briefing about changes
+    since an earlier briefing.
     """
 
     id: str
@@ -119,9 +122,9 @@ class Receipt:
 
 @frozen
 class RecordRetrieval(LearningCommand[dict[str, NodeStats]]):
-    """Store a receipt and count a retrieval for each returned note.
+    """Store a receipt, and count one retrieval for each returned note.
 
-    The reply holds the former statistics of those notes for which statistics were stored.
+    The reply contains the former statistics of the notes that had stored statistics.
     """
 
     receipt: Receipt
@@ -130,10 +133,10 @@ class RecordRetrieval(LearningCommand[dict[str, NodeStats]]):
 
 @frozen(kw_only=True)
 class AskedQuestion:
-    """Question to which feedback applies.
+    """The question to which feedback refers.
 
-    `codes` is its int8 vector of the static tier, made by `embedder`, and empty without a model. Without a
-    vector, the entries count only after they are embedded, and nothing else is learned from them. With
+    `codes` is the int8 vector of the question in the static tier, made by `embedder`. It is empty without a
+    model. The entries then count only after they are embedded, and nothing else is learned from them. With
     `is_private`, the words are never shown.
     """
 
@@ -148,16 +151,16 @@ class AskedQuestion:
 
 @frozen(kw_only=True)
 class ApplyFeedback(LearningCommand[tuple[str, ...]]):
-    """Learn from a completed task. The reply lists the notes that misled for the third time or more.
+    """Learn from a completed task. The reply lists the notes that misled for at least the third time.
 
-    The lists contain existing notes from the receipt. The exception is `elsewhere`: cited notes that the
+    The lists contain existing notes from the receipt. The exception is `elsewhere`, with cited notes that the
     agent found in another way. They are remembered as answers to the question, without any other effect.
-    `namespaces` maps cited notes of both kinds to their namespaces.
+    `namespaces` maps all cited notes to their namespaces.
     """
 
     task_id: str
-    #: Id under which the effects apply only once, however often the command is repeated. A command without an
-    #: id is never repeated.
+    #: Id of the feedback. With it, the effects apply only once, however often the command is repeated. A
+    #: command without an id is never repeated.
     id: str | None = None
     cited: tuple[str, ...] = ()
     misleading: tuple[str, ...] = ()
@@ -165,7 +168,7 @@ class ApplyFeedback(LearningCommand[tuple[str, ...]]):
     elsewhere: tuple[str, ...] = ()
     namespaces: Mapping[str, str] = field(factory=dict)
     #: Receipt of the answered query. When the lesson is applied, the receipt provides the question, and the
-    #: cited notes' texts are sketched.
+    #: texts of the cited notes are sketched.
     receipt_id: str | None = None
     question: AskedQuestion | None = None
     sketches: Mapping[str, bytes] = field(factory=dict)
@@ -173,7 +176,7 @@ class ApplyFeedback(LearningCommand[tuple[str, ...]]):
 
 @frozen(kw_only=True)
 class EnrichTrigger:
-    """Note to enrich. `trigger_type` is an event type."""
+    """A note to enrich. `trigger_type` is the type of an event."""
 
     trigger_type: str
     node_id: str
@@ -188,12 +191,12 @@ class Enqueue(LearningCommand[None]):
 
 @frozen(kw_only=True)
 class EnrichJob:
-    """Waiting triggers of one note. `rows` are their row ids in the queue."""
+    """The waiting triggers of one note. `rows` are their row ids in the queue."""
 
     rows: tuple[int, ...]
     triggers: frozenset[str]
     node_id: str
-    #: Attempts of the most often tried row, including the current attempt.
+    #: Highest number of attempts among the rows, including the current attempt.
     attempts: int = 1
     #: Time of the oldest trigger.
     waiting_since: datetime | None = None
@@ -201,11 +204,11 @@ class EnrichJob:
 
 @frozen
 class ClaimJobs(LearningCommand[list[EnrichJob]]):
-    """Claim waiting jobs with fewer than `max_attempts` attempts. The reply is `list[EnrichJob]`.
+    """Claim waiting jobs that had fewer than `max_attempts` attempts. The reply is `list[EnrichJob]`.
 
-    A claim counts as an attempt, so that a job which kills the process is not tried forever. The command
-    reads at most `most` rows after row `after`, and claims all rows of the notes whose first row is among
-    them. A run that continues after the last first row sees each note once.
+    A claim counts as an attempt, so that a job that kills the process is not tried forever. The command reads
+    at most `most` rows after row `after`. For every note whose first row is among them, it claims all rows.
+    If a run continues after the last first row, it sees each note once.
     """
 
     max_attempts: int
@@ -215,7 +218,7 @@ class ClaimJobs(LearningCommand[list[EnrichJob]]):
 
 @frozen
 class FinishJobs(LearningCommand[None]):
-    """Mark these queue rows as done (`done`) or for a retry. No reply."""
+    """Mark queue rows as done (`done`), or for a retry. No reply."""
 
     rows: tuple[int, ...]
     done: bool = True
@@ -223,7 +226,7 @@ class FinishJobs(LearningCommand[None]):
 
 @frozen
 class ProjectionOutcome:
-    """Numbers of created, deleted and repaired rows with provenance_type `frontmatter`."""
+    """The numbers of created, deleted and repaired rows with provenance_type `frontmatter`."""
 
     created: int = 0
     removed: int = 0
@@ -238,12 +241,12 @@ class ProjectionOutcome:
 
 @frozen(kw_only=True)
 class ProjectProvenance(LearningCommand[ProjectionOutcome]):
-    """Make the `derived_from` edges of these notes match their frontmatter.
+    """Make the `derived_from` edges of notes match their frontmatter.
 
-    `desired` maps a note to its namespace and resolved sources. Notes in `gone` lose their edges. `complete`
-    means that `desired` covers the whole corpus. Rows of all other notes are then deleted too, except for
-    notes in `kept`, which were already checked. The reply is a `ProjectionOutcome`. With `dry_run`, rows are
-    only counted.
+    `desired` maps each note to its namespace and resolved sources. Notes in `gone` lose their edges.
+    `complete` means that `desired` covers all notes. In that case, rows of all other notes are deleted,
+    except for the notes in `kept`, which were already checked. The reply is a `ProjectionOutcome`. With
+    `dry_run`, rows are only counted.
     """
 
     desired: Mapping[str, tuple[str, tuple[str, ...]]]
@@ -255,10 +258,10 @@ class ProjectProvenance(LearningCommand[ProjectionOutcome]):
 
 @frozen
 class RecordEntities(LearningCommand[None]):
-    """Store the entities of a note, or delete them if they are None. No reply.
+    """Store the entities of a note. If they are None, delete the stored entities. No reply.
 
-    For entities written into the note's file, only the digest `written` (`digest_entities`) is stored. As
-    long as the note has exactly these entities, no person has chosen them.
+    If the entities were written into the file of the note, only the digest `written` (`digest_entities`) is
+    stored. As long as the note has exactly these entities, no person has chosen them.
     """
 
     node_id: str
@@ -268,9 +271,9 @@ class RecordEntities(LearningCommand[None]):
 
 @frozen
 class RetrievalRecord:
-    """Retrieval or briefing: agent, digest of the question, time, and the notes in the answer.
+    """A retrieval or briefing: its agent, the digest of its question, its time, and the notes in its answer.
 
-    `tokens` is set only for a briefing. `is_followup` marks a briefing with news only.
+    `tokens` is set only for a briefing. `is_followup` marks a briefing that contains only news.
     """
 
     at: datetime

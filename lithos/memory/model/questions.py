@@ -1,9 +1,9 @@
 """Remembered questions (docs/spec/memory.md §8): formulas of evidence and feedback, and text sketches.
 
-An entry records that a note was cited for a question. `a` counts feedback in favour of the entry, `b`
-feedback against it. For a new question, each entry has a kernel `k` (how much closer the two questions are
-than any passage of the vault is to the new question) and a weight `w` (the trust in the entry). Both are in
-0..1.
+An entry records that a note was cited for a question. `a` counts feedback in favour of the entry, and `b`
+counts feedback against it. For a new question, each entry has a kernel `k` and a weight `w`. The kernel says
+how much closer the two questions are than any passage of the vault is to the new question. The weight is the
+trust in the entry. Both are in 0..1.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from attrs import frozen
 from lithos.memory.model.memory import LearningCommand
 from lithos.text.words.analysis import FUNCTION_WORDS
 
-#: Minimum cosine of two similar questions.
+#: Minimum cosine at which two questions are similar.
 LEAST_COSINE: Final = 0.6
-#: Prior in the formula of an entry's weight. A single citation has the weight 0.4.
+#: Prior in the formula for the weight of an entry. A single citation has a weight of 0.4.
 PRIOR: Final = 1.5
 #: Amount that full evidence adds to a search score of 0..1.
 EVIDENCE_WEIGHT: Final = 0.8
-#: Evidence above which a note is a candidate even if no search found it.
+#: Minimum evidence (exclusive) that makes a note a candidate even if no search found it.
 CANDIDATE: Final = 0.05
-#: Minimum cosine of two questions, and minimum entry weight, at which notes cited for one question answer the
-#: other.
+#: Minimum cosine of two questions, and minimum weight of an entry. From these values on, the notes cited for
+#: one question answer the other question.
 SAME_NEED: Final = 0.9
 SURE: Final = 0.3
-#: Amount, times the kernel, that a citation adds to the note's near entries and subtracts from near entries
-#: of the other shown notes.
+#: Effect of a citation, multiplied by the kernel. It is added to the near entries of the cited note, and
+#: subtracted from the near entries of the other shown notes.
 CITED_NEARBY: Final = 0.5
 PASSED_OVER: Final = 0.3
-#: Maximum stored characters of a question.
+#: Maximum number of characters that are stored of a question.
 QUESTION_KEPT: Final = 2_000
 
 
 def threshold(highest: float) -> float:
-    """Return theta, the cosine that a remembered question must exceed.
+    """Return theta. A remembered question must have a larger cosine than theta.
 
-    `highest` is the nearest passage's cosine.
+    `highest` is the cosine of the nearest passage.
     """
     return max(LEAST_COSINE, highest)
 
 
 def kernel(cosine: float, theta: float) -> float:
-    """Return k: 0 up to `theta`, 1 for the same question.
+    """Return k. It is 0 up to `theta`, and 1 for the same question.
 
-    It is also 0 if a passage is the question itself.
+    If a passage is identical to the question, k is also 0.
     """
     if theta >= 1 or not cosine > theta:
         return 0.0
@@ -66,19 +66,22 @@ def entry_weight(a: float, b: float) -> float:
 
 
 def evidence(entries: Iterable[tuple[float, float]]) -> float:
-    """Return E of one note:
+    """Return E, the evidence for one note:
 
-    `1 - product of (1 - w k)` over its entries, passed as (w, k). The result is in 0..1.
+    `1 - product of (1 - w k)` over the entries of the note, which are passed as (w, k). The result is in
+    0..1.
     """
     return 1 - math.prod(1 - w * k for w, k in entries)
 
 
-#: Share of its score that a suspect note keeps (docs/spec/context.md §2).
+#: Factor on the score of a suspect note (docs/spec/context.md §2).
 SUSPECT_SHARE: Final = 0.7
 
 
 def final_score(hybrid: float, evidenced: float, trust: float = 1.0) -> float:
-    """Return the score of ranking by evidence (docs/spec/memory.md §1). `trust` is below 1 for suspect notes.
+    """Return the score of the ranking by evidence (docs/spec/memory.md §1).
+
+    `trust` is below 1 for suspect notes.
 
     Both scores are in 0..1. Two thirds of the evidence weight were also measured: rephrased questions then
     gain a quarter to a third less, and unrelated questions lose half as much (`bench/quality.md`).
@@ -88,7 +91,10 @@ def final_score(hybrid: float, evidenced: float, trust: float = 1.0) -> float:
 
 @frozen
 class MatrixEntry:
-    """Entry that feedback affects. `is_asked` is true if it has exactly the feedback's question."""
+    """An entry that feedback affects.
+
+    `is_asked` is True if the entry has exactly the question of the feedback.
+    """
 
     note_id: str
     is_asked: bool
@@ -103,9 +109,9 @@ def learn(
     cited: Collection[str],
     misleading: Collection[str],
 ) -> Iterator[MatrixEntry]:
-    """Yield each entry after the feedback, in order.
+    """Yield each entry in order, as it is after the feedback.
 
-    `entries` contains one entry of the question itself for every cited note, with a = b = 0 if it is new.
+    For every cited note, `entries` must contain an entry of the question itself. A new entry has a = b = 0.
     """
     for entry in entries:
         a, b = entry.a, entry.b
@@ -120,21 +126,23 @@ def learn(
 
 # -- text sketches -------------------------------------------------------------------------------
 
-#: Number of words in a text sketch. The estimated share of lost words is then accurate to about 0.05.
+#: Number of words in a text sketch. With this number, the estimated share of lost words is accurate to about
+#: 0.05.
 SKETCHED: Final = 128
-#: Maximum sketched characters of a text, which takes a millisecond or two. Later characters have no effect.
+#: Maximum number of characters of a text to sketch, which takes a millisecond or two. Later characters have
+#: no effect.
 SKETCHED_CHARACTERS: Final = 50_000
-#: Share of remaining words below which a text counts as replaced.
+#: Share of remaining words. Below this share, a text counts as replaced.
 SHARE_KEPT: Final = 0.5
 _HASH_BYTES: Final = 4
 _WORD: Final = re.compile(r"\w+")
 
 
 def sketch_of(text: str) -> bytes:
-    """Return a uniform sample of the distinct content words of a text: the `SKETCHED` smallest hashes.
+    """Return a uniform sample of the distinct content words in a text: the `SKETCHED` smallest hashes.
 
-    This is bottom-k sampling (Cohen and Kaplan 2007). Order, repetition, case and function words do not
-    matter.
+    This is bottom-k sampling (Cohen and Kaplan 2007). Word order, repetition, case and function words have no
+    effect.
     """
     return b"".join(sorted(_hashes(text))[:SKETCHED])
 
@@ -154,7 +162,7 @@ def _hashes(text: str) -> set[bytes]:
 
 
 def digest_question(query: str) -> str:
-    """Return a digest that identifies a question: a hash of the whole text."""
+    """Return a digest that identifies a question. It is a hash of the whole text."""
     return hashlib.blake2b(query.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
@@ -163,7 +171,7 @@ def digest_question(query: str) -> str:
 
 @frozen(kw_only=True)
 class RememberedQuestion:
-    """Entry of the remembered questions."""
+    """An entry of the remembered questions."""
 
     id: int
     note_id: str
@@ -183,9 +191,10 @@ class RememberedQuestion:
 
 @frozen(kw_only=True)
 class QuestionFilter:
-    """Filter for remembered questions.
+    """A filter for remembered questions.
 
-    All given conditions must hold. `since` and `until` refer to the time of the last question.
+    All given conditions must be met. `since` and `until` refer to the time at which the question was last
+    asked.
     """
 
     note_ids: tuple[str, ...] | None = None
@@ -196,21 +205,22 @@ class QuestionFilter:
 
 @frozen
 class ForgetQuestions(LearningCommand[int]):
-    """Delete the matching entries. The reply is their number."""
+    """Delete the matching entries. The reply is the number of deleted entries."""
 
     wanted: QuestionFilter
 
 
 @frozen
 class TrimQuestions(LearningCommand[int]):
-    """Delete the oldest entries beyond `lcma.questions_kept`. The reply is their number."""
+    """Delete the oldest entries beyond `lcma.questions_kept`. The reply is the number of deleted entries."""
 
 
 @frozen
 class HalveQuestions(LearningCommand[int]):
-    """Halve the entries of a note whose text was replaced. The reply is their number.
+    """Halve the entries of a note after its text was replaced. The reply is the number of halved entries.
 
-    The command applies only if the note's sketch is still `old`. A repetition therefore halves nothing twice.
+    The command has an effect only if the sketch of the note is still `old`. A repeated command therefore
+    halves nothing twice.
     """
 
     note_id: str
@@ -220,7 +230,7 @@ class HalveQuestions(LearningCommand[int]):
 
 @frozen
 class EmbedQuestions(LearningCommand[None]):
-    """Store an embedder's vectors for the texts of entries. No reply."""
+    """Store the vectors of an embedder for the texts of entries. No reply."""
 
     embedder: str
     codes: tuple[tuple[int, bytes], ...]
@@ -228,9 +238,10 @@ class EmbedQuestions(LearningCommand[None]):
 
 @frozen
 class LoadQuestions(LearningCommand[int | None]):
-    """Load at most `most` entries of an embedder after entry `after` into the matrix for rankings.
+    """Load at most `most` entries of an embedder, starting after entry `after`, into the matrix for rankings.
 
-    The reply is the last read entry, or None if there are no more and the matrix is complete.
+    The reply is the last entry that was read. It is None if there are no more entries and the matrix is
+    complete.
     """
 
     embedder: str

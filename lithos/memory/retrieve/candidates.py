@@ -1,4 +1,4 @@
-"""Candidates of a retrieval: access filter (gate, docs/spec/memory.md §1) and selection."""
+"""The candidates of a retrieval: access filter (gate, docs/spec/memory.md §1) and selection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.text.snippet import Terms
 
 @frozen
 class Chosen:
-    """Note in an answer, with the scouts that found it."""
+    """A note in an answer, and the scouts that found it."""
 
     id: str
     score: float
@@ -23,10 +23,10 @@ class Chosen:
 
 @frozen(kw_only=True)
 class Selection:
-    """Notes of an answer, best first, and the number of `considered` notes.
+    """The notes of an answer, best first, and the number of `considered` notes.
 
-    `seeds` are the notes that the second phase started from. `chunks` gives the chunk to show by serial, if
-    known. `complete` is false if statistics could not be read.
+    `seeds` are the notes from which the second phase started. `chunks` gives the chunk to show by serial, if
+    known. `complete` is False if statistics could not be read.
     """
 
     notes: Sequence[Chosen]
@@ -34,8 +34,8 @@ class Selection:
     seeds: tuple[Entry, ...]
     chunks: Mapping[int, int]
     complete: bool
-    #: Terms for snippets. If empty, the query's words have equal weights.
+    #: Terms for snippets. Without terms, all words of the query have equal weights.
     terms: Terms = Terms()
-    #: Match strengths by serial. Notes without an entry match weakly. None if the result rows give no
+    #: Match strengths by serial. A note without an entry matches weakly. None if the result rows contain no
     #: verdict.
     matches: Mapping[int, MatchVerdict] | None = None

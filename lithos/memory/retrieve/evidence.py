@@ -1,8 +1,8 @@
-"""Retrieval pipeline that combines hybrid search with the questions that notes were cited for.
+"""The retrieval pipeline. It combines hybrid search with the questions for which notes were cited.
 
-Other scouts add candidates and reasons, but never score. Notes that the search did not find rank below its
-results, unless evidence lifts them. With an empty memory, the ranking therefore equals hybrid search. The
-search acts as the scouts `vector` and `lexical`.
+Other scouts add candidates and reasons, but do not affect scores. Notes that the search did not find rank
+below its results, unless evidence raises them. With an empty memory, the ranking therefore equals hybrid
+search. The search takes the roles of the scouts `vector` and `lexical`.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from lithos.search.service.search import Search
 log = get_logger("lithos.retrieve")
 
 
-#: Scout names for the two parts of the hybrid search.
+#: Scout names for the two searches that hybrid search combines.
 _LEGS: Final = {"semantic": "vector", "fulltext": "lexical"}
-#: Reason shown for the rank of a suspect note.
+#: Reason that is shown for the rank of a suspect note.
 _SUSPECT: Final = f"suspect, so its score counts {SUSPECT_SHARE}: see warnings"
-#: Maximum number of candidates to merge on the event loop, which takes a millisecond or two.
+#: Maximum number of candidates that are merged on the event loop. Merging them takes a millisecond or two.
 INLINE: Final = 3_000
 #: Seconds of lineage checks after which other tasks get a turn.
 _TURN: Final = 0.002
-#: Factor by which the search is widened while too few notes pass the access filter.
+#: Factor by which the search is widened if too few notes pass the access filter.
 _WIDER: Final = 4
 
 
 @define
 class _Looked:
-    """Results of the first phase: search results that pass the filter, in order, and all evidence."""
+    """The results of the first phase: the search results that pass the filter, in order, and all evidence."""
 
     hybrid: HybridRanking = NOTHING_RANKED
     scores: dict[str, float] = field(factory=dict)
-    #: Leading results, up to `limit` results that are not suspect. `suspects` names the suspect results among
-    #: them.
+    #: First results of the search. They contain up to `limit` results that are not suspect. `suspects` are
+    #: the suspect results among them.
     best: Sequence[str] = ()
     suspects: frozenset[str] = frozenset()
     evidence: Sequence[Evidence] = ()
@@ -63,7 +63,10 @@ class _Looked:
 
 @frozen
 class _Order:
-    """Best search results and notes with evidence, best first. `values` is the counted evidence."""
+    """The best search results and the notes with evidence, best first.
+
+    `values` is the evidence that counts.
+    """
 
     ids: Sequence[str]
     values: Mapping[str, Evidence]
@@ -73,7 +76,7 @@ class _Order:
 
 @frozen
 class EvidencePipeline:
-    """Ranking by hybrid score and evidence."""
+    """The ranking by hybrid score and evidence."""
 
     _catalogue: Catalogue
     _search: Search
@@ -129,9 +132,9 @@ class EvidencePipeline:
             self._dispatcher.fail(_LEGS[leg], report)
 
     async def _widen(self, ask: ScoutRequest, looked: _Looked) -> HybridRanking:
-        """Widen the search until enough trusted notes pass the filter or no more exist.
+        """Widen the search until enough trusted notes pass the filter, or there are no more notes.
 
-        Store the results in `looked`.
+        The results are stored in `looked`.
         """
         wanted = max(LEG_NOTES, LEG_SHARE * ask.limit)
         while True:
@@ -145,9 +148,11 @@ class EvidencePipeline:
             wanted *= _WIDER
 
     async def _best(self, note_ids: Sequence[str], limit: int) -> tuple[Sequence[str], frozenset[str]]:
-        """Return the leading notes, up to `limit` notes that are not suspect, and the suspect ones.
+        """Return the first notes of the ranking, and the suspect notes among them.
 
-        Later notes never appear in an answer, because they score lower even after adjustments.
+        Up to `limit` notes are not suspect.
+
+        Later notes cannot appear in an answer, because their scores are lower even after all adjustments.
         """
         await self._lineage.settle()
         suspects: set[str] = set()
@@ -184,11 +189,11 @@ class EvidencePipeline:
             looked.complete = False
 
     async def _look_around(self, ask: ScoutRequest, order: _Order, report: ScoutReport) -> bool:
-        """Run the scouts of the second phase if their results could be in the answer.
+        """Run the scouts of the second phase if their results could appear in the answer.
 
-        Return whether they ran.
+        Return whether they were run.
 
-        These scouts never return seeds. If seeds fill the answer, their results change nothing.
+        These scouts never return seeds. If seeds fill the whole answer, their results would change nothing.
         """
         second = self._team.second
         shown = order.ids[: ask.limit]
@@ -229,7 +234,7 @@ class EvidencePipeline:
         return [entry for note_id in note_ids if (entry := self._catalogue.get(note_id)) is not None]
 
     async def _others(self, looked: _Looked, order: _Order, report: ScoutReport) -> list[str]:
-        """Return notes that only scouts found, best scaled score first, then by id."""
+        """Return the notes that only scouts found, sorted by scaled score (best first) and then by id."""
         found = report.found
         is_little = sum(map(len, found.values())) <= INLINE
         pool = merge(found) if is_little else await self._working.run(lambda: merge(found))
@@ -246,7 +251,7 @@ class EvidencePipeline:
         order: _Order,
         report: ScoutReport,
     ) -> list[Chosen]:
-        """Return the notes with their reasons and scouts."""
+        """Return the notes with the reasons for them and the scouts that found them."""
         entries = self._entries(note_ids)
         found = {**report.found, **_legs(entries, hybrid)}
         reasons = explain(found, note_ids)
@@ -258,7 +263,7 @@ class EvidencePipeline:
                     scouts[candidate.id].add(name)
         weighty = [each for note_id in note_ids if (each := order.values.get(note_id)) is not None]
         cited = await self._tell_citations(ask, weighty)
-        # Notes that only scouts found have no score to lose, but still show the reason.
+        # Notes that only scouts found have no search score to reduce, but the reason is still shown.
         rest = [entry.note.id for entry in entries if entry.note.id not in order.scores]
         _, suspects = await self._best(rest, len(rest) + 1)
         suspects |= order.suspects
@@ -277,7 +282,7 @@ class EvidencePipeline:
         ]
 
     async def _tell_citations(self, ask: ScoutRequest, values: Sequence[Evidence]) -> dict[str, tuple[str]]:
-        """Return a reason for each note with evidence: the question that contributes most."""
+        """Return a reason for each note with evidence. It names the question that contributes most."""
         told = [each for each in values if each.value > CANDIDATE]
         questions: Mapping[int, RememberedQuestion] = {}
         try:
@@ -297,13 +302,16 @@ class EvidencePipeline:
         }
 
     def _chunks(self, chosen: Sequence[Chosen], hybrid: HybridRanking) -> dict[int, int]:
-        """Return the nearest chunk by serial. It is shown if no passage has enough of the query's words."""
+        """Return the nearest chunk of each note by serial.
+
+        It is shown if no passage has enough words of the query.
+        """
         wanted = {entry.serial for entry in self._entries(note.id for note in chosen)}
         return {hit.serial: hit.chunk for hit in hybrid.chunks if hit.serial in wanted}
 
 
 def _legs(entries: Sequence[Entry], hybrid: HybridRanking) -> dict[str, list[ScoutHit]]:
-    """Return the search results for these notes as hits of the scouts that the search replaces."""
+    """Return the search results for these notes as hits of the scouts that hybrid search replaces."""
     ids = {entry.serial: entry.note.id for entry in entries}
     return {
         "vector": [

@@ -1,9 +1,9 @@
-"""Feedback from completed tasks: which retrieved notes helped, misled or were not used.
+"""Feedback from completed tasks: which retrieved notes helped, which misled, and which were not used.
 
 Feedback is validated before the task is completed, and applied after the completion (docs/spec/memory.md §6).
-A lesson is one feedback that is yet to be applied. It is stored with the completion until it has been
+A lesson is one feedback that has not been applied yet. It is stored with the completion until it has been
 applied. After a crash or a failed write it is retried later, and takes effect only once (`Lessons`). With
-`lcma.enabled: false` nothing is retrieved or learned. In that case there is no `Feedback`, and the lists are
+`lcma.enabled: false`, nothing is retrieved or learned. In that case there is no `Feedback`, and the lists are
 only part of the completion event. `Learning` reads all learned retrieval data (statistics, receipts) and
 changes it through the memory actor.
 """
@@ -56,7 +56,7 @@ T = TypeVar("T")
 log = get_logger("lithos.feedback")
 
 LEARNING_DEADLINE = 30.0
-#: Maximum number of notes per command on all notes: about 25 ms of the memory actor.
+#: Maximum number of notes per command that concerns all notes. This takes about 25 ms of the memory actor.
 SLICE = 500
 
 
@@ -69,11 +69,14 @@ class Learning:
     def __init__(self, mailbox: MemoryMailbox, store: StatsStore, reading: Blocking) -> None:
         self._mailbox = mailbox
         self._store = store
-        #: Thread for the only read connection of the statistics.
+        #: The thread for the only read connection to the statistics.
         self._reading = reading
 
     async def stats(self, node_ids: Iterable[str]) -> dict[str, NodeStats]:
-        """Return the stored statistics of these notes. Missing notes have the defaults of `NodeStats`."""
+        """Return the statistics of these notes.
+
+        Notes without stored statistics are missing in the result and have the defaults of `NodeStats`.
+        """
         wanted = list(node_ids)
         return await self.read(lambda tables: tables.nodes.get(wanted))
 
@@ -90,15 +93,15 @@ class Learning:
         return await self.read(lambda tables: tables.receipts.count())
 
     async def noted(self, after: str, most: int) -> Sequence[str]:
-        """Return a page of ids, after `after`, of notes with stored statistics or ledger rows."""
+        """Return a page of note ids after `after`. The notes have stored statistics or ledger rows."""
         return await self.read(lambda tables: tables.ledgers.noted(after, most))
 
     async def oldest_receipts(self, after: int, most: int) -> list[OldReceipt]:
-        """Return a page of receipts after the position `after`, oldest first."""
+        """Return a page of receipts after the position `after`, oldest receipt first."""
         return await self.read(lambda tables: tables.receipts.oldest(after, most))
 
     async def unembedded_questions(self, embedder: str, after: int) -> list[Unembedded]:
-        """Return some entries after entry `after` that have no vector of this embedder yet."""
+        """Return some entries after entry `after` without a vector of this embedder."""
         return await self.read(lambda tables: tables.questions.unembedded(embedder, after))
 
     async def receipts(self, wanted: ReceiptFilter, before: int | None, most: int) -> ReceiptPage:
@@ -106,7 +109,7 @@ class Learning:
         return await self.read(lambda tables: tables.receipts.page(wanted, before, most))
 
     async def taught(self, receipt: Receipt) -> list[RememberedQuestion]:
-        """Return the lessons of a receipt's question about the returned notes."""
+        """Return what was learned about the returned notes for the question of a receipt."""
         notes = [node.id for node in receipt.final_nodes]
         digest = digest_question(receipt.query)
         return await self.read(lambda tables: tables.questions.of_question(digest, notes))
@@ -118,16 +121,17 @@ class Learning:
     async def submit(self, command: LearningCommand[T]) -> T: ...
 
     async def submit(self, command: LearningCommand[object]) -> object:
-        """Run a command durably and return its reply. Raises the command's refusal, or `StorageFailed`.
+        """Run a command durably and return its reply. Raises the refusal of the command, or `StorageFailed`.
 
-        Commands on all notes are split into batches, so that no retrieval waits long for its receipt.
+        Commands that concern all notes are split into batches, so that no retrieval waits long for its
+        receipt.
         """
         if isinstance(command, ProjectProvenance) and command.complete:
             return await self._project_all(command)
         return await self._ask(command)
 
     async def _project_all(self, command: ProjectProvenance) -> ProjectionOutcome:
-        """Reconcile the notes in slices, then delete the edges of all other notes."""
+        """Reconcile the notes slice by slice, then delete the edges of all other notes."""
         total, notes = ProjectionOutcome(), list(command.desired.items())
         for begin in range(0, len(notes), SLICE):
             some = dict(notes[begin : begin + SLICE])
@@ -141,7 +145,7 @@ class Learning:
             return await self._mailbox.ask(command, within=LEARNING_DEADLINE)
 
     async def read(self, query: Callable[[StatsTables], T]) -> T:
-        """Run a query on the tables and return its result."""
+        """Run a query on the tables. Return the result of the query."""
 
         def look() -> T:
             with self._store.noticing_damage():
@@ -151,7 +155,7 @@ class Learning:
 
 
 class Lessons:
-    """Pending lessons. Reads on the connection of `coordination.db` raise `DatabaseFailed`."""
+    """The pending lessons. Reading from `coordination.db` raises `DatabaseFailed`."""
 
     def __init__(
         self,
@@ -164,13 +168,13 @@ class Lessons:
         self._reading = reading
 
     def write_down(self, feedback: ApplyFeedback) -> Lesson:
-        """Return the lesson as stored with the completion of its task."""
+        """Return the lesson in the form that is stored with the completion of the task."""
         return Lesson(feedback.id or "", json.dumps(cattrs.unstructure(feedback)))
 
     async def due(self) -> list[ApplyFeedback]:
         """Return the pending lessons, oldest first.
 
-        Some lessons may be applied already. Unreadable lessons are dropped.
+        Some of the lessons may already be applied. Unreadable lessons are dropped.
         """
         found = []
         for lesson in await self._reading.run(self._rows.lessons):
@@ -182,29 +186,32 @@ class Lessons:
         return found
 
     def drop(self, lesson_id: str) -> None:
-        """Delete an applied lesson without waiting. Applying it again would be harmless."""
+        """Delete an applied lesson without waiting for the deletion.
+
+        If it were applied again, nothing would change.
+        """
         self._mailbox.nudge(DropLesson(id=lesson_id, agent=ENRICH_AGENT))
 
 
-#: Seconds that a completion waits for its effects, even if its caller has disconnected.
+#: Maximum seconds that a completion waits for its effects, even if its caller has disconnected.
 EFFECTS_DEADLINE = 30.0
 QUARANTINED = "quarantined"
-#: Quarantine reason that is stored in the note.
+#: Reason for the quarantine, as stored in the note.
 MISLEADING_FEEDBACK = "misleading feedback"
-#: Maximum number of cited but not retrieved notes to learn from per completion.
+#: Maximum number of notes per completion that were cited but not retrieved, and from which memory learns.
 MOST_ELSEWHERE = 20
 
 
 @frozen
 class FeedbackEffects:
-    """Effects of one completion."""
+    """The effects of one completion."""
 
     _feedback: Feedback
     _lesson: ApplyFeedback
 
     @property
     def written(self) -> Lesson:
-        """Return the lesson to store with the completion."""
+        """Return the lesson that is stored with the completion."""
         return self._feedback.lessons.write_down(self._lesson)
 
     async def apply(self) -> None:
@@ -213,7 +220,7 @@ class FeedbackEffects:
 
 
 class Feedback:
-    """Validation of completion feedback against its receipt, and its application to the note statistics."""
+    """The validation of completion feedback against its receipt, and its application to note statistics."""
 
     def __init__(
         self,
@@ -227,16 +234,21 @@ class Feedback:
         self._knowledge = knowledge
         self._catalogue = catalogue
         self.lessons = lessons
-        #: Function that adds the feedback's question. It raises `LithosError` and `DatabaseFailed`.
+        #: Function that adds the question to the feedback. It raises `LithosError` and `DatabaseFailed`.
         self._prepare = prepare
 
     async def begin(self, command: CompleteTask) -> FeedbackEffects | None:
-        """Return the effects of a completion, or None. Raises the same errors as `check`."""
+        """Return the effects of a completion, or None if it has no feedback.
+
+        Raises the same errors as `check`.
+        """
         lesson = await self.check(command)
         return None if lesson is None else FeedbackEffects(self, lesson)
 
     async def check(self, command: CompleteTask) -> ApplyFeedback | None:
-        """Validate the feedback of a completion without changes. Return its lesson, or None without feedback.
+        """Validate the feedback of a completion.
+
+        Return its lesson, or None without feedback. Changes nothing.
 
         Raises `ReceiptNotFound`, and `StorageFailed` if a receipt cannot be read.
         """
@@ -248,9 +260,9 @@ class Feedback:
         return None if receipt is None else self._judge(command, receipt)
 
     async def apply(self, feedback: ApplyFeedback) -> None:
-        """Apply a lesson, and quarantine notes that misled too often. Failures are only logged.
+        """Apply a lesson, and quarantine the notes that misled too often. Failures are only logged.
 
-        Feedback is applied even if the caller disconnects. `catch_up` repeats failed lessons.
+        The feedback is applied even if the caller disconnects. `catch_up` retries lessons that failed.
         """
         with trio.move_on_after(EFFECTS_DEADLINE, shield=True) as scope:
             try:
@@ -266,7 +278,7 @@ class Feedback:
             log.error("feedback deadline exceeded", task=feedback.task_id, seconds=EFFECTS_DEADLINE)
 
     def _still_there(self, feedback: ApplyFeedback) -> ApplyFeedback:
-        """Return the lesson without notes that were deleted after it was stored."""
+        """Return the lesson without the notes that were deleted after it was stored."""
         known = self._catalogue
 
         lists = ("cited", "misleading", "ignored", "elsewhere")
@@ -276,12 +288,12 @@ class Feedback:
         return attrs.evolve(feedback, **there)
 
     async def catch_up(self) -> None:
-        """Apply the pending lessons that failed when their tasks were completed.
+        """Apply the pending lessons that failed at the completion of their tasks.
 
         Raises `LithosError` and `DatabaseFailed`.
         """
         applied = await self._learning.read(lambda tables: tables.ledgers.lessons())
-        due = await self.lessons.due()  # read last, so that no pending lesson is forgotten
+        due = await self.lessons.due()  # must be read last, so that no pending lesson is forgotten
         settled = set(applied) - {feedback.id for feedback in due}
         if settled:
             await self._learning.submit(ForgetLessons(tuple(sorted(settled))))
@@ -320,7 +332,10 @@ class Feedback:
         return receipt
 
     def _judge(self, command: CompleteTask, receipt: Receipt) -> ApplyFeedback:
-        """Return the feedback without deleted notes. Notes outside the receipt are listed separately."""
+        """Return the feedback without deleted notes.
+
+        Notes that are not in the receipt are listed separately.
+        """
         retrieved = [node.id for node in receipt.final_nodes if node.id in self._catalogue]
         cited = _among(command.cited_nodes or (), retrieved)
         misleading = _among(command.misleading_nodes or (), retrieved)
@@ -341,7 +356,7 @@ class Feedback:
         )
 
     def _elsewhere(self, command: CompleteTask, receipt: Receipt, judged: set[str]) -> tuple[str, ...]:
-        """Return the first cited notes outside the receipt that its agent may see."""
+        """Return the first cited notes that are not in the receipt and that its agent may see."""
         spaces = receipt.namespace_filter
         gate = RetrievalFilter(
             namespaces=None if spaces is None else frozenset(spaces),
@@ -376,5 +391,5 @@ class Feedback:
 
 
 def _among(given: Iterable[str], known: list[str]) -> tuple[str, ...]:
-    """Return the known ids, each once, in the given order."""
+    """Return the known ids in the given order, without duplicates."""
     return tuple(dict.fromkeys(note_id for note_id in given if note_id in known))

@@ -1,4 +1,4 @@
-"""Use of remembered questions: evidence for a new question, and the question behind feedback.
+"""Use of remembered questions: evidence for a new question, and the question to which feedback refers.
 
 Vectors come from the static tier. Functions that need a model wait for it, or work without it.
 """
@@ -32,9 +32,9 @@ from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 
 T = TypeVar("T")
 
-#: Maximum characters of a question in a reason.
+#: Maximum number of characters of a question that a reason quotes.
 LONGEST_QUOTE: Final = 300
-#: Reason if the words of the question must not be shown.
+#: Reason that is used if the words of the question must not be shown.
 CITED_BEFORE: Final = "was cited for a question much like this one"
 PRIVATE: Final = "agent_private"
 
@@ -46,12 +46,12 @@ def is_private(receipt: Receipt, notes: Catalogue) -> bool:
 
 
 def name_embedder(identity: EmbedderIdentity) -> str:
-    """Return an embedder's identity in the form that entries store."""
+    """Return the identity of an embedder in the form that entries store."""
     return f"{identity.name}/{identity.dims}/{identity.dtype}/{identity.model_sha256}"
 
 
 def tell_question(question: RememberedQuestion | None, *, may_read: bool) -> str:
-    """Return the reason for a cited note. It quotes only a question that the asker may read."""
+    """Return the reason for a cited note. It quotes the question only if the caller may read it."""
     if question is None or question.is_private or not may_read:
         return CITED_BEFORE
     words = " ".join(question.question.split())
@@ -59,9 +59,9 @@ def tell_question(question: RememberedQuestion | None, *, may_read: bool) -> str
 
 
 class QuestionMemory:
-    """Queries on remembered questions.
+    """Queries on the remembered questions.
 
-    Database reads raise `DatabaseFailed`, commands raise `LithosError`.
+    Database reads raise `DatabaseFailed`. Commands raise `LithosError`.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class QuestionMemory:
         self._loading = trio.Lock()
 
     async def weigh(self, query: str) -> Sequence[Evidence]:
-        """Return the notes with evidence for a query, most evidence first.
+        """Return the notes with evidence for a query. The notes with the most evidence come first.
 
         Without a model, return no notes.
         """
@@ -89,19 +89,22 @@ class QuestionMemory:
         )
 
     async def cited_before(self, query: str) -> Sequence[str]:
-        """Return the notes that were cited for a very similar question, nearest question first."""
+        """Return the notes that were cited for a very similar question.
+
+        The notes of the nearest question come first.
+        """
         if not query.strip():
             return ()
         return await self._compare(query, lambda asked: self.matrix.cited_near(asked.codes, SAME_NEED, SURE))
 
     async def _compare(self, query: str, look: Callable[[StaticQuestion], Sequence[T]]) -> Sequence[T]:
-        """Search the matrix in a worker thread and return the result.
+        """Search the matrix in a worker thread and return the result of the search.
 
-        If the matrix is empty, return no results.
+        If the matrix is empty, return an empty result.
         """
 
         def compare(asked: StaticQuestion) -> Sequence[T]:
-            # Another model may have replaced the matrix a moment ago.
+            # Another model may have just replaced the matrix.
             return look(asked) if name_embedder(asked.embedder) == self.matrix.embedder else ()
 
         try:
@@ -132,10 +135,10 @@ class QuestionMemory:
         return await self._learning.read(lambda tables: tables.questions.get(wanted)) if wanted else {}
 
     async def prepare(self, feedback: ApplyFeedback) -> ApplyFeedback:
-        """Return the feedback with its question and the sketches of the cited texts.
+        """Return the feedback with its question, and with sketches of the cited texts.
 
-        Without a receipt, or with an empty query, the feedback has no question, and nothing is learned about
-        questions.
+        If there is no receipt or the query is empty, the feedback has no question, and nothing is learned
+        about questions.
         """
         if feedback.receipt_id is None or not (feedback.cited or feedback.misleading or feedback.elsewhere):
             return feedback
@@ -149,7 +152,7 @@ class QuestionMemory:
         return attrs.evolve(feedback, question=question, sketches=sketches)
 
     async def _question(self, receipt: Receipt, feedback: ApplyFeedback) -> AskedQuestion | None:
-        """Return the asked question, or None if the model knows no word of the query."""
+        """Return the question that was asked, or None if the model knows no word of the query."""
         shown = (*feedback.cited, *feedback.misleading, *feedback.ignored, *feedback.elsewhere)
         entries = [entry for note_id in shown if (entry := self._catalogue.get(note_id)) is not None]
         asked = AskedQuestion(
@@ -181,7 +184,7 @@ class QuestionMemory:
         }
 
     async def sketch(self, entries: Sequence[Entry]) -> list[bytes | None]:
-        """Return the text sketches of these notes, with None for an unreadable note."""
+        """Return the text sketch of each note. For an unreadable note it is None."""
         return await self._texts.map_contents(
             entries, lambda place, content: sketch_of(f"{entries[place].note.title}\n{content}")
         )

@@ -1,6 +1,8 @@
-"""Retrieval service: a pipeline chooses notes, the answer explains them, and a receipt is stored.
+"""The retrieval service.
 
-docs/spec/memory.md §1 specifies it.
+A pipeline selects notes, the answer explains the selection, and a receipt is stored.
+
+Specified in docs/spec/memory.md §1.
 """
 
 from __future__ import annotations
@@ -48,19 +50,20 @@ from lithos.text.snippet import Terms
 
 log = get_logger("lithos.retrieve")
 
-#: Seconds to wait until the receipt is on disk. After that the answer is sent without a receipt.
+#: Maximum seconds to wait until the receipt is on disk. After that, the answer is sent without a receipt.
 RECEIPT_DEADLINE: Final = 5.0
-#: Seconds to wait for the statistics of notes.
+#: Maximum seconds to wait for the statistics of notes.
 STATS_DEADLINE: Final = 5.0
 
 
 @frozen(kw_only=True)
 class RetrieveRequest:
-    """Retrieval request. `namespaces` None means all namespaces, `max_context_nodes` None means `limit`.
+    """A retrieval request. `namespaces` None means all namespaces. `max_context_nodes` None means `limit`.
 
     `among` restricts the results to these notes. `with_quarantined` includes quarantined notes, for callers
-    that only name them. `most` is the maximum number of results for callers that do not return them as rows.
-    None means the configured number. `room` is the JSON character limit of all rows, 0 means no limit.
+    that only name them. `most` is the maximum number of results, for callers that do not return them as rows.
+    None means the configured maximum. `room` is the limit of all rows in characters of JSON. 0 means no
+    limit.
     """
 
     query: str
@@ -78,7 +81,7 @@ class RetrieveRequest:
 
     @property
     def gate(self) -> RetrievalFilter:
-        """Return the filter for notes that the caller may see and wants to see."""
+        """Return the filter for the notes that the caller may see and has asked for."""
         return RetrievalFilter(
             namespaces=None if self.namespaces is None else frozenset(self.namespaces),
             task_id=self.task_id,
@@ -91,7 +94,7 @@ class RetrieveRequest:
 
 @define
 class PendingRetrieval:
-    """Accepted request in progress, with its receipt so far and the scouts that have reported."""
+    """An accepted request in progress, with the receipt so far and the scouts that have reported."""
 
     request: RetrieveRequest
     receipt: Receipt
@@ -101,7 +104,7 @@ class PendingRetrieval:
 
 @frozen
 class SelectedNotes:
-    """Selection of a pipeline: existing notes that pass the filter, best first, with their entries."""
+    """The selection of a pipeline: existing notes that pass the filter, best first, with their entries."""
 
     ask: ScoutRequest
     selection: Selection
@@ -120,9 +123,9 @@ class RetrievedNote:
 
 @frozen(kw_only=True)
 class RetrieveAnswer:
-    """Results, best first. `conflicts` is set only if requested.
+    """The results of a retrieval, best first. `conflicts` is set only if requested.
 
-    `degraded` means that a scout, the statistics or the stored receipt is missing.
+    `degraded` means that a scout failed, or that the statistics or the receipt could not be read or stored.
     """
 
     results: tuple[RetrievedNote, ...]
@@ -133,13 +136,13 @@ class RetrieveAnswer:
 
 
 def make_receipt_id() -> str:
-    """Return a new id: `rcpt_` and 16 hexadecimal digits."""
+    """Return a new receipt id: `rcpt_` and 16 hexadecimal digits."""
     return f"rcpt_{uuid.uuid4().hex[:16]}"
 
 
 @define(eq=False)
 class Retrieve:
-    """Retrieval service with receipts."""
+    """The retrieval service, which stores receipts."""
 
     _settings: SearchConfig
     _lcma: LcmaConfig
@@ -159,9 +162,9 @@ class Retrieve:
         return self._lcma.enabled
 
     async def retrieve(self, request: RetrieveRequest) -> RetrieveAnswer:
-        """Return the top-ranked notes for a query. Raises `LcmaDisabled`, `InvalidInput`.
+        """Return the notes that rank highest for a query. Raises `LcmaDisabled` and `InvalidInput`.
 
-        Every accepted call leaves a receipt, even if it finds nothing, fails or is cancelled.
+        Every accepted call stores a receipt, even if it finds nothing, fails or is cancelled.
         """
         async with self.accept(request) as drawing:
             with self._metrics.timed("lcma_retrieve_duration_seconds"):
@@ -169,7 +172,10 @@ class Retrieve:
         return await self.complete(drawing, answer)
 
     async def complete(self, drawing: PendingRetrieval, answer: RetrieveAnswer) -> RetrieveAnswer:
-        """Store the receipt for the shown notes. Return the answer with their former statistics."""
+        """Store the receipt for the shown notes.
+
+        Return the answer with the former statistics of the notes.
+        """
         known = await self._record(answer.receipt, [result.hit.entry for result in answer.results])
         self._count(answer.receipt, len(answer.results))
         if known is None:
@@ -183,10 +189,10 @@ class Retrieve:
 
     @asynccontextmanager
     async def accept(self, request: RetrieveRequest) -> AsyncIterator[PendingRetrieval]:
-        """Accept a request. If the block fails or is cancelled, a receipt records that.
+        """Accept a request. If the block fails or is cancelled, a receipt records this.
 
-        Inside the block, call `select`, then either `keep` for the shown notes, or `show` and `complete`.
-        Raises `LcmaDisabled`, `InvalidInput`.
+        In the block, call `select`, then either `keep` for the shown notes, or `show` and `complete`. Raises
+        `LcmaDisabled` and `InvalidInput`.
         """
         request = self._check(request)
         drawing = PendingRetrieval(request, self._draft_receipt(request, self._clock()), ScoutReport())
@@ -202,9 +208,9 @@ class Retrieve:
     async def select(self, drawing: PendingRetrieval, hybrid: HybridRanking | None = None) -> SelectedNotes:
         """Return the notes of an accepted request, best first.
 
-        All returned notes pass the filter at this moment.
+        All returned notes pass the filter at the time of the return.
 
-        `hybrid` is the search ranking of these notes, if it is on one scale with the rankings of other
+        `hybrid` is the search ranking of these notes, if its scale is comparable with the rankings of other
         vaults.
         """
         request, report = drawing.request, drawing.report
@@ -226,9 +232,9 @@ class Retrieve:
         *,
         is_followup: bool,
     ) -> bool:
-        """Store the receipt for the notes that a briefing shows, with its token count.
+        """Store the receipt for the notes in a briefing, with the token count of the briefing.
 
-        Return whether that succeeded. Call it once per request.
+        Return whether the receipt was stored. Call this once per request.
         """
         final = [(note, entry) for note, entry in drawn.notes if note.id in shown]
         receipt = attrs.evolve(
@@ -245,7 +251,7 @@ class Retrieve:
         return known is not None
 
     def _check(self, request: RetrieveRequest) -> RetrieveRequest:
-        """Return the request with its limit in range."""
+        """Return the request with a limit in the allowed range."""
         if not self._lcma.enabled:
             raise LcmaDisabled("Learning retrieval is off (lcma.enabled). Use lithos_search instead.")
         context = request.max_context_nodes
@@ -267,7 +273,7 @@ class Retrieve:
         )
 
     async def show(self, drawing: PendingRetrieval, drawn: SelectedNotes) -> RetrieveAnswer:
-        """Return the answer with the selected notes, without storing the receipt."""
+        """Return the answer for the selected notes. The receipt is not stored yet."""
         request, report = drawing.request, drawing.report
         ask, selection = drawn.ask, drawn.selection
         conflicts = await self._find_conflicts(ask, report) if request.surface_conflicts else None
@@ -304,7 +310,7 @@ class Retrieve:
         return tuple(found or ())
 
     async def _present(self, drawn: SelectedNotes, room: int) -> tuple[RetrievedNote, ...]:
-        """Read the texts of the selected notes. Notes deleted meanwhile are left out."""
+        """Read the texts of the selected notes. Notes that were deleted meanwhile are left out."""
         ask, selection, present = drawn.ask, drawn.selection, drawn.notes
         entries, matches = [entry for _, entry in present], selection.matches
         terms = selection.terms if selection.terms.terms else Terms.of(ask.words, {})
@@ -326,11 +332,11 @@ class Retrieve:
         )
 
     async def _record(self, receipt: Receipt, entries: Sequence[Entry]) -> Mapping[str, NodeStats] | None:
-        """Store the receipt and result counts durably.
+        """Store the receipt and the counts of the results durably.
 
-        Return the former statistics, or None if the write was refused.
+        Return the former statistics. Return None if the write was refused.
 
-        This also runs after the caller has disconnected, because the receipt documents the retrieval.
+        This runs even if the caller has disconnected, because the receipt documents the retrieval.
         """
         command = RecordRetrieval(receipt, tuple(entry.note.id for entry in entries))
         try:
@@ -341,7 +347,7 @@ class Retrieve:
             return None
 
     async def _read_stats(self, note_ids: Sequence[str]) -> Mapping[str, NodeStats]:
-        """Return the stored statistics of these notes, or an empty mapping if they cannot be read."""
+        """Return the statistics of these notes. If they cannot be read, return an empty mapping."""
         try:
             with trio.fail_after(STATS_DEADLINE):
                 return await self._recorder.stats(note_ids)

@@ -1,4 +1,4 @@
-"""Team of all scouts, and the scouts on the catalogue (names, tags, expiry, sources).
+"""The team of all scouts, and the scouts that use only the catalogue (names, tags, expiry, sources).
 
 The team lists all scouts in the order of the table in the specification.
 """
@@ -19,16 +19,16 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.paths import host_of, slug_of
 from lithos.search.ranking.ranking import ScoutHit
 
-#: Oversampling factor: number of scout results to request per wanted result.
+#: Factor for oversampling: number of results to request from a scout per wanted result.
 GENEROSITY: Final = 3
 #: Reasons of the scouts that hybrid search replaces.
 NEAR: Final = "is close in meaning"
 MATCHING: Final = "matches the words of the query"
 
 
-#: Minimum characters of an id prefix that identifies a note.
+#: Minimum number of characters of an id prefix that can identify a note.
 SHORTEST_PREFIX: Final = 6
-#: Query words that ask for information which may need an update.
+#: Words of a query that ask for information which may need an update.
 FRESHNESS_WORDS: Final = frozenset(("update", "refresh", "recheck", "verify", "latest"))
 _WORD: Final = re.compile(r"\w+")
 _STALE: Final = 1.0
@@ -42,9 +42,9 @@ class NameScouts:
     _catalogue: Catalogue
 
     async def find_by_name(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """Return the notes that the query names like a wiki-link, by slug or by id prefix.
+        """Return the notes that the query names like a wiki-link, by slug, or by id prefix.
 
-        Each scores 1.0.
+        Each note scores 1.0.
         """
         name = ask.words.strip()
         if not name:
@@ -57,7 +57,7 @@ class NameScouts:
         return [*found, *(ScoutHit(note_id, 1.0, "has the id of the query") for note_id in starting)]
 
     async def _ids_starting(self, text: str) -> list[str]:
-        # Ids contain no spaces, so most queries need no comparison with every id.
+        # Ids contain no spaces, so most queries need not be compared with every id.
         prefix = text.lower()
         if len(prefix) < SHORTEST_PREFIX or len(prefix.split()) > 1:
             return []
@@ -67,9 +67,9 @@ class NameScouts:
         return found
 
     async def find_newest(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """Return at most 3 x `limit` newest notes with the tags or path.
+        """Return the newest notes with these tags or this path, at most 3 x `limit` notes.
 
-        Scores are 1, 1/2, 1/3 …, ties by id.
+        The scores are 1, 1/2, 1/3 …. Notes of the same time are sorted by id.
         """
         admitted = ask.admitted or ()
         newest = nsmallest(
@@ -83,7 +83,7 @@ class NameScouts:
         ]
 
     async def find_expiring(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """Return notes with an expiry. Stale notes score 1.0, others 0.5."""
+        """Return the notes with an expiry time. Stale notes score 1.0, and all others 0.5."""
         found: list[ScoutHit] = []
         async for some in slices(self._catalogue.facets.expiring(), CHEAP_SLICE):
             found += [
@@ -95,7 +95,10 @@ class NameScouts:
         return found
 
     async def find_of_same_host(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """Return notes whose source is on the same web site as a seed's source. Each scores 1.0."""
+        """Return the notes with a source on the same web site as the source of a seed.
+
+        Each note scores 1.0.
+        """
         found: list[ScoutHit] = []
         for host in {host_of(seed.note.source_url) for seed in ask.seeds if seed.note.source_url}:
             reason = f"comes from {host} as well"
@@ -114,7 +117,10 @@ def _asks_for_fresh(ask: ScoutRequest) -> bool:
 
 @frozen
 class Team:
-    """Scouts of the first phase, scouts of the second phase (starting from seeds), and the conflict query."""
+    """The scouts of the first phase, the scouts of the second phase, and the conflict query.
+
+    The second phase starts from seeds.
+    """
 
     first: tuple[Scout, ...]
     second: tuple[Scout, ...]
@@ -122,7 +128,7 @@ class Team:
 
 
 def make_team(names: NameScouts, relations: RelationScouts) -> Team:
-    """Return all scouts by phase."""
+    """Return the team with all scouts by phase."""
     return Team(
         first=(
             Scout("exact_alias", names.find_by_name),

@@ -1,6 +1,6 @@
-"""Scouts (candidate generators) and their concurrent dispatch with deadlines and isolated failures.
+"""Scouts (candidate generators). They run concurrently, with deadlines and isolated failures.
 
-Relation scouts lead from a task to notes, and from seeds to their neighbours.
+Relation scouts find notes from a task, and the neighbours of seeds.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.tasks.service.coordination import Coordination
 
 _LINK_SCORE: Final = 0.5
-#: States of an open contradiction. All other states are settled.
+#: States in which a contradiction is open. In all other states it is settled.
 _OPEN_STATES: Final = (None, "accepted_dual")
 
-#: Function that returns the typed edges from or to any of these notes.
+#: Function that returns the typed edges that start or end at any of these notes.
 EdgesTouching: TypeAlias = Callable[[Collection[str]], Awaitable[Sequence[Edge]]]
 
 
@@ -42,7 +42,10 @@ class RelationScouts:
     findings: Coordination
 
     async def find_of_task(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """Return notes named in the task's findings, and notes made for the task. Each scores 1.0."""
+        """Return the notes named in the findings of the task, and the notes made for the task.
+
+        Each note scores 1.0.
+        """
         task_id = ask.gate.task_id
         assert task_id is not None
         named = [
@@ -60,7 +63,7 @@ class RelationScouts:
         return [*named, *made]
 
     async def find_sources(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """Return the sources of seeds, and the notes derived from seeds. Each scores 1.0."""
+        """Return the sources of the seeds, and the notes derived from the seeds. Each note scores 1.0."""
         graph = self.catalogue.graph.provenance
         found: list[ScoutHit] = []
         async for some in slices(ask.seeds):
@@ -70,9 +73,10 @@ class RelationScouts:
         return _without_seeds(found, ask)
 
     async def find_neighbours(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """Return notes linked to or from seeds.
+        """Return the notes that have a link to or from a seed.
 
-        A link scores 0.5, a typed edge its weight. The best score per note counts.
+        A link scores 0.5, and a typed edge scores its weight. If a note has several scores, the best one
+        counts.
         """
         graph = self.catalogue.graph.links
         found: list[ScoutHit] = []
@@ -91,7 +95,7 @@ class RelationScouts:
                 yield ScoutHit(other_end(edge, seed_id), edge.weight, reason)
 
     async def find_contradictions(self, ask: ScoutRequest) -> list[SurfacedConflict]:
-        """Return unsettled contradictions between seeds and existing, visible notes, oldest first."""
+        """Return unsettled contradictions between seeds and other visible notes, oldest first."""
         return [
             SurfacedConflict(edge.id, edge.from_id, edge.to_id, edge.conflict_state)
             for edge in await self.edges_touching(ask.seed_ids)
@@ -119,7 +123,7 @@ def _without_seeds(found: Sequence[ScoutHit], ask: ScoutRequest) -> list[ScoutHi
 
 
 def _best_per_note(found: Sequence[ScoutHit]) -> list[ScoutHit]:
-    """Return the best hit of each note, or the first of several equally good hits."""
+    """Return the best hit of each note. If several hits are equally good, return the first."""
     best: dict[str, ScoutHit] = {}
     for candidate in found:
         known = best.get(candidate.id)
@@ -128,21 +132,21 @@ def _best_per_note(found: Sequence[ScoutHit]) -> list[ScoutHit]:
     return list(best.values())
 
 
-#: Maximum query characters for lexical and name scouts. The semantic scout gets the whole query.
+#: Maximum characters of a query for lexical and name scouts. The semantic scout gets the whole query.
 LONGEST_QUERY: Final = 4_000
-#: Number of notes to compare by one attribute per event loop turn: a millisecond or less.
+#: Number of notes to compare by one attribute per turn of the event loop. This takes a millisecond or less.
 CHEAP_SLICE: Final = 2_000
-#: Maximum characters of a title in a reason.
+#: Maximum number of characters of a title in a reason.
 LONGEST_TITLE: Final = 80
 
 
 @frozen(kw_only=True)
 class ScoutRequest:
-    """Request to a scout.
+    """A request to a scout.
 
     `admitted` are all notes that pass the filter, known only if the filter is narrow. `seeds` are the best
-    notes so far, for the scouts that start from them. `hybrid` is the search ranking of these notes, if it is
-    on one scale with the rankings of other vaults.
+    notes so far, for the scouts that start from seeds. `hybrid` is the search ranking of these notes, if its
+    scale is comparable with the rankings of other vaults.
     """
 
     query: str
@@ -153,7 +157,7 @@ class ScoutRequest:
     seeds: tuple[Entry, ...] = ()
     hybrid: HybridRanking | None = None
     seed_ids: frozenset[str] = field(init=False)
-    #: Index serials of the admitted notes.
+    #: Serials in the index of the admitted notes.
     admitted_serials: frozenset[int] | None = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -167,18 +171,18 @@ class ScoutRequest:
         return self.query[:LONGEST_QUERY]
 
 
-#: Generates candidates. A note may occur more than once, and hidden notes are dropped later.
+#: Function that generates candidates. A note may occur several times, and hidden notes are dropped later.
 Find: TypeAlias = Callable[[ScoutRequest], Awaitable[Sequence[ScoutHit]]]
 
 
 def always(ask: ScoutRequest) -> bool:
-    """Accept every request. This is the condition of a scout that runs in every retrieval."""
+    """Accept every request. This is the condition of scouts that run in every retrieval."""
     return True
 
 
 @frozen
 class Scout:
-    """Candidate generator. It runs only for requests that meet its condition `wants`."""
+    """A candidate generator. It runs only for requests that meet its condition `wants`."""
 
     name: str
     find: Find
@@ -195,9 +199,9 @@ log = get_logger("lithos.retrieve")
 
 T = TypeVar("T")
 
-#: Number of candidates to check per event loop turn: a millisecond or less.
+#: Number of candidates to check per turn of the event loop. This takes a millisecond or less.
 PASSED: Final = 500
-#: Maximum seconds per scout. Normally all scouts together take about ten milliseconds.
+#: Maximum seconds per scout. All scouts together normally take about ten milliseconds.
 DEADLINE: Final = 2.0
 CONTRADICTIONS: Final = "contradictions"
 _ORDER: Final = (*SCOUTS, CONTRADICTIONS)
@@ -205,7 +209,10 @@ _ORDER: Final = (*SCOUTS, CONTRADICTIONS)
 
 @define
 class ScoutReport:
-    """Candidates by scout, and the scouts that ran or failed. A scout in `failed` has no candidates."""
+    """The candidates of each scout, and the scouts that ran or failed.
+
+    A scout in `failed` has no candidates.
+    """
 
     found: dict[str, list[ScoutHit]] = field(factory=dict)
     fired: set[str] = field(factory=set)
@@ -219,13 +226,13 @@ def name_scouts(names: Iterable[str]) -> tuple[str, ...]:
 
 @define
 class Dispatcher:
-    """Concurrent run of scouts, whose candidates are filtered by access."""
+    """The concurrent execution of scouts. Their candidates pass the access filter."""
 
     _catalogue: Catalogue
     _metrics: Metrics = field(factory=Metrics)
 
     async def send(self, scouts: Sequence[Scout], ask: ScoutRequest, report: ScoutReport) -> None:
-        """Run all scouts whose condition holds, and add their candidates to the report."""
+        """Run all scouts whose condition is met, and add their candidates to the report."""
         async with trio.open_nursery() as nursery:
             for scout in scouts:
                 if scout.wants(ask):
@@ -242,15 +249,15 @@ class Dispatcher:
     async def attempt(
         self, name: str, look: Callable[[], Awaitable[T]], report: ScoutReport, *also: str
     ) -> T | None:
-        """Return the result of `look`, or None if it fails or misses its deadline.
+        """Return the result of `look`. Return None if it fails or exceeds its deadline.
 
-        The report records the outcome.
+        The report records whether it succeeded.
 
         `also` names further scouts that `look` represents.
         """
         began = perf_counter()
         try:
-            await trio.lowlevel.checkpoint()  # Scouts of a phase take turns with all other tasks.
+            await trio.lowlevel.checkpoint()  # The scouts of a phase take turns with all other tasks.
             with trio.fail_after(DEADLINE):
                 found = await look()
         except Exception as failure:  # noqa: BLE001 - any answer is better than none (docs/spec/memory.md §1)

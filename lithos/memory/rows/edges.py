@@ -1,10 +1,10 @@
 """Database `.lithos/edges.db`: typed edges between notes, and their event outbox (docs/spec/memory.md §5).
 
-An event is written to the outbox in the same transaction as its edge, and waits there until the journal in
-`coordination.db` has it. Only a server or the first write creates the file.
+An event is written to the outbox in the same transaction as its edge. It stays there until the journal in
+`coordination.db` contains it. Only a server or the first write creates the file.
 
-`LearnedEdges` makes the changes of learning: weights, pairs and projected edges (docs/spec/memory.md §3).
-These changes are not announced as events.
+`LearnedEdges` makes the changes that learning causes: weights, pairs and projected edges (docs/spec/memory.md
+§3). No events announce these changes.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from lithos.notes.model.edges import (
     UpsertEdge,
 )
 
-#: Weight that a joint citation adds to an existing edge.
+#: Weight that is added to an existing edge when both notes are cited together.
 REINFORCEMENT: Final = 0.03
-#: Weight of a new edge between notes cited together.
+#: Weight of a new edge between notes that are cited together.
 CITED_WEIGHT: Final = 0.5
-#: Provenance type of edges made by reinforcement.
+#: Provenance type of edges that reinforcement creates.
 REINFORCED: Final = "reinforcement"
-#: Weight that each edge of a misleading note loses.
+#: Weight that is subtracted from each edge of a misleading note.
 BLAME: Final = 0.05
-#: Values of a projected edge: weight, actor, evidence, conflict state.
+#: Values of a projected edge: weight, actor, evidence and conflict state.
 _PROJECTED: Final = (1.0, None, None, None)
 
-#: Ids of a note and its source, and the namespace.
+#: Id of a note, id of its source, and namespace.
 _Key = tuple[str, str, str]
 
 _REINFORCE: Final = (
@@ -74,7 +74,7 @@ _PROJECT: Final = (
 
 
 class LearnedEdges(LessonLedger):
-    """Learned changes to edges, on the writing connection inside an open transaction."""
+    """Changes of edges by learning. They use the writing connection in an open transaction."""
 
     def reinforce(
         self,
@@ -82,14 +82,17 @@ class LearnedEdges(LessonLedger):
         new_id: Callable[[], str],
         now: datetime,
     ) -> None:
-        """Strengthen the `related_to` edge of each pair, or create it with `CITED_WEIGHT`."""
+        """Strengthen the `related_to` edge of each pair.
+
+        If there is no such edge, create it with `CITED_WEIGHT`.
+        """
         moment = format_time(now)
         for first, second, namespace in pairs:
             row = (new_id(), first, second, CITED_WEIGHT, namespace, moment, ENRICH_AGENT, REINFORCED)
             self.connection.execute(_REINFORCE, row)
 
     def weaken_touching(self, node_ids: Iterable[str], now: datetime) -> int:
-        """Weaken every edge from or to these notes once. Return the number of edges."""
+        """Weaken every edge that starts or ends at these notes once. Return the number of weakened edges."""
         return self._run(_WEAKEN, format_time(now), listed(node_ids))
 
     # -- projection ----------------------------------------------------------------------------
@@ -97,7 +100,10 @@ class LearnedEdges(LessonLedger):
     def project(
         self, command: ProjectProvenance, new_id: Callable[[], str], now: datetime
     ) -> ProjectionOutcome:
-        """Reconcile the projected edges with the frontmatter. Edges of other provenance are not changed."""
+        """Reconcile the projected edges with the frontmatter.
+
+        Edges with another provenance type are not changed.
+        """
         standing = self._standing(command)
         wanted = wanted_edges(command.desired)
         missing = sorted(key for key in wanted if key not in standing)
@@ -109,7 +115,10 @@ class LearnedEdges(LessonLedger):
         return ProjectionOutcome(len(missing), len(stale), len(drifted))
 
     def _standing(self, command: ProjectProvenance) -> dict[_Key, tuple[Any, ...]]:
-        """Return id, provenance type and repairable values of the affected `derived_from` rows by key."""
+        """Return the affected `derived_from` rows by key.
+
+        Each has an id, a provenance type and repairable values.
+        """
         if command.complete:
             notes, where = command.kept, " AND from_id NOT IN (SELECT value FROM json_each(?))"
         else:
@@ -131,7 +140,7 @@ class LearnedEdges(LessonLedger):
 
 
 def wanted_edges(desired: Mapping[str, tuple[str, tuple[str, ...]]]) -> set[_Key]:
-    """Return the keys of the projected edges for these notes."""
+    """Return the keys that the projected edges of these notes should have."""
     return {(note, source, space) for note, (space, sources) in desired.items() for source in sources}
 
 
@@ -152,10 +161,10 @@ CREATE INDEX IF NOT EXISTS edges_to ON edges(to_id);
 CREATE INDEX IF NOT EXISTS edges_type ON edges(type);
 CREATE INDEX IF NOT EXISTS edges_namespace ON edges(namespace);
 """
-#: Key of upserts. It is a table constraint, except in older files without namespaces.
+#: Key of upserts. It is a table constraint, except in older files that have no namespaces.
 _KEY: Final = ("from_id", "namespace", "to_id", "type")
 _KEY_INDEX: Final = "CREATE UNIQUE INDEX IF NOT EXISTS edges_key ON edges(from_id,to_id,type,namespace)"
-#: Columns that older files may lack, with their definitions.
+#: Columns that older files may lack, and their definitions.
 _LATER_COLUMNS: Final = {
     "weight": "REAL NOT NULL DEFAULT 1.0",
     "namespace": "TEXT NOT NULL DEFAULT 'default'",
@@ -181,7 +190,7 @@ _TOUCHING: Final = (
     " ORDER BY created_at, rowid"
 )
 _TRUSTED: Final = sorted((*LINEAGE, CONTRADICTS))
-#: Columns for trust, without evidence and times. There may be tens of thousands of edges.
+#: Columns that trust needs, without evidence and times. There may be tens of thousands of edges.
 _TRUST_NAMES: Final = (
     "id", "from_id", "to_id", "type", "weight", "namespace", "provenance_type", "conflict_state",
 )  # fmt: skip
@@ -201,38 +210,41 @@ def _upgrade(connection: apsw.Connection, _: datetime) -> None:
 
 
 class EdgeStore(LearningDatabase):
-    """Store of typed edges. Lists use the second connection."""
+    """The store of typed edges. Lists use the second connection."""
 
     layout = DatabaseLayout(_TABLES + LEDGER_TABLE, _upgrade, set_aside=SET_ASIDE)
 
     @property
     def learned(self) -> LearnedEdges:
-        """Return the changes of learning and projection, for use inside a transaction."""
+        """Return the changes by learning and projection, for use in a transaction."""
         return LearnedEdges(self._writer)
 
     # -- writes inside a transaction ------------------------------------------------------------
 
     def upsert(self, wanted: UpsertEdge, new_id: str, now: datetime) -> Edge:
-        """Insert the edge, or overwrite the edge with the same key, which keeps its id and `created_at`."""
+        """Insert the edge.
+
+        If an edge with this key exists, overwrite it, but keep its id and `created_at`.
+        """
         given = attrs.asdict(wanted, filter=lambda each, _: each.name != "agent")
         edge = Edge(id=new_id, created_at=now, updated_at=now, **given)
         sql = f"{_EDGES.upsert} RETURNING {_EDGES.columns}"
         return _edge(self._writer.execute(sql, _EDGES.row(edge)).fetchall()[0])
 
     def edge(self, edge_id: str) -> Edge | None:
-        """Return an edge as the open transaction sees it."""
+        """Return an edge as seen in the open transaction."""
         found = self._writer.execute(f"{_EDGES.select} WHERE edge_id=?", (edge_id,)).fetchone()
         return None if found is None else _edge(found)
 
     def carry(self, command: CarryLearned) -> tuple[Carried, list[Edge]]:
-        """Merge imported rows. Return the outcomes and the written edges."""
+        """Merge imported rows. Return the outcomes and the edges that were written."""
         merger = RowMerger(self._writer, LEARNED[command.table], dry_run=command.dry_run)
         carried = merger.merge(command.rows)
         written = [] if command.dry_run else [*merger.created, *merger.updated]
         return carried, [edge for row in written if (edge := self.edge(str(row[0]))) is not None]
 
     def settle_conflict(self, edge: Edge, state: str, actor: str, now: datetime) -> Edge:
-        """Set `conflict_state` and `provenance_actor` of an edge."""
+        """Set the `conflict_state` and `provenance_actor` of an edge."""
         self._writer.execute(
             "UPDATE edges SET conflict_state=?, provenance_actor=?, updated_at=? WHERE edge_id=?",
             (state, actor, format_time(now), edge.id),
@@ -240,7 +252,7 @@ class EdgeStore(LearningDatabase):
         return attrs.evolve(edge, conflict_state=state, provenance_actor=actor, updated_at=now)
 
     def add_to_outbox(self, drafts: Iterable[EventDraft]) -> None:
-        """Add events to the outbox. They stay until `clear_outbox`."""
+        """Add events to the outbox. They stay there until `clear_outbox` is called."""
         self._writer.executemany(_OUTBOX.insert, map(_OUTBOX.row, drafts))
 
     def clear_outbox(self, origins: Iterable[str]) -> None:
@@ -250,15 +262,18 @@ class EdgeStore(LearningDatabase):
     # -- reading -------------------------------------------------------------------------------
 
     def outbox(self) -> list[EventDraft]:
-        """Return the events that may not be journalled yet, in order. Only the writing thread may call it."""
+        """Return the events that may not be journalled yet, in order.
+
+        Only the writing thread may call this.
+        """
         if self._connections is None:
             return []
         return list(map(_OUTBOX.read, self._writer.execute(f"{_OUTBOX.select} ORDER BY id")))
 
     def trust_edges(self) -> list[Edge]:
-        """Return the edges that affect trust, without projected ones. Only the writing thread may call it.
+        """Return the edges that affect trust, without projected edges. Only the writing thread may call this.
 
-        The edges lack evidence, times and actors.
+        The returned edges lack evidence, times and actors.
         """
         if self._connections is None:
             return []
@@ -270,12 +285,15 @@ class EdgeStore(LearningDatabase):
             ]
 
     def edges(self, wanted: EdgeFilter) -> list[Edge]:
-        """Return the edges that pass the filter, oldest first, on the read connection."""
+        """Return the edges that pass the filter, oldest first. Uses the read connection."""
         where, given = matching({f"{name}=?": value for name, value in attrs.asdict(wanted).items()})
         return self._read(f"{_EDGES.select} WHERE {where} ORDER BY created_at, rowid", *given)
 
     def edges_touching(self, note_ids: Iterable[str]) -> list[Edge]:
-        """Return the edges from or to these notes, each once, oldest first (read connection)."""
+        """Return the edges that start or end at these notes, oldest first and without duplicates.
+
+        Uses the read connection.
+        """
         return self._read(_TOUCHING, listed(note_ids))
 
     def _read(self, sql: str, *given: str) -> list[Edge]:
@@ -286,5 +304,5 @@ class EdgeStore(LearningDatabase):
 
 
 def _edge(row: tuple[Any, ...]) -> Edge:
-    """Return an edge. A missing `updated_at` becomes the creation time."""
+    """Return an edge. If `updated_at` is missing, the creation time is used."""
     return _EDGES.read(row if row[7] else (*row[:7], row[6], *row[8:]))

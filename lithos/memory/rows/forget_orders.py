@@ -1,7 +1,7 @@
-"""Orders to delete remembered questions, which a command stores in `.lithos` for a server.
+"""Orders to delete remembered questions. A command stores them in `.lithos` for a server.
 
-`lithos reconcile --forget-questions` writes `forget-questions-<random>.json` files. The server deletes each
-file once it has carried out the order.
+`lithos reconcile --forget-questions` writes files named `forget-questions-<random>.json`. The server deletes
+each file after it has carried out the order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CONVERTER = make_converter()
 
 
 class ForgetOrders:
-    """Waiting deletion orders. Methods block."""
+    """The deletion orders that wait for a server. All methods block."""
 
     def __init__(self, private: Path) -> None:
         self._private = private
@@ -42,7 +42,7 @@ class ForgetOrders:
         return sorted(path.name for path in self._private.glob(f"{_PREFIX}*.json"))
 
     def read(self, name: str) -> QuestionFilter | None:
-        """Return the content of an order, or None if the file is gone or unreadable."""
+        """Return the content of an order. Return None if the file is missing or unreadable."""
         try:
             return _CONVERTER.structure(json.loads((self._private / name).read_bytes()), QuestionFilter)
         except (OSError, ValueError, TypeError, cattrs.BaseValidationError) as failure:
@@ -50,9 +50,9 @@ class ForgetOrders:
             return None
 
     def is_waiting(self, name: str) -> bool:
-        """Return whether an order still waits for a server."""
+        """Return whether an order is still waiting for a server."""
         return (self._private / name).exists()
 
     def settle(self, name: str) -> None:
-        """Delete a finished order."""
+        """Delete the file of a finished order."""
         (self._private / name).unlink(missing_ok=True)

@@ -16,12 +16,12 @@ from lithos.memory.model.questions import entry_weight
 from lithos.search.index.chunk_rows import Codes, compare_codes, invert_lengths
 from lithos.search.index.embedder import Matrix
 
-#: Maximum number of notes with evidence for one question, best first.
+#: Maximum number of notes with evidence for one question. The best notes are returned.
 MOST_NOTES: Final = 1_000
 
 
 class QuestionVector(NamedTuple):
-    """Entry in the form that the matrix stores."""
+    """An entry in the form that the matrix stores."""
 
     id: int
     note_id: str
@@ -31,7 +31,7 @@ class QuestionVector(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """Evidence E for one note, with the entry that contributes most."""
+    """The evidence E for one note, and the entry that contributes most to it."""
 
     note_id: str
     value: float
@@ -39,17 +39,17 @@ class Evidence(NamedTuple):
 
 
 class QuestionMatrix:
-    """Vectors, notes and weights of all entries of one embedder.
+    """The vectors, notes and weights of all entries of one embedder.
 
-    Only one thread at a time may change the matrix. Any thread may call `weigh` meanwhile and then waits a
-    few milliseconds at most.
+    Only one thread at a time may change the matrix. Meanwhile any thread may call `weigh`, which then waits
+    at most a few milliseconds.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: Embedder of these vectors. None before the first load.
+        #: Embedder that made these vectors. None before the first load.
         self.embedder: str | None = None
-        #: True once every stored entry of that embedder is loaded.
+        #: True if every stored entry of this embedder is loaded.
         self.is_complete = False
         self._clear(0)
 
@@ -70,17 +70,23 @@ class QuestionMatrix:
         return len(self._row_of)
 
     def begin(self, embedder: str | None, dims: int) -> None:
-        """Clear the matrix for vectors of an embedder. It is incomplete until `finish`."""
+        """Clear the matrix for the vectors of an embedder.
+
+        The matrix is incomplete until `finish` is called.
+        """
         with self._lock:
             self.embedder, self.is_complete = embedder, False
             self._clear(dims)
 
     def finish(self) -> None:
-        """Mark the matrix as completely loaded."""
+        """Mark the matrix as complete."""
         self.is_complete = True
 
     def put(self, entries: Sequence[QuestionVector]) -> None:
-        """Insert or replace entries. An entry without a vector of the right length cannot be found."""
+        """Insert or replace entries.
+
+        An entry cannot be found if its vector is missing or has a wrong length.
+        """
         dims = self._codes.shape[1]
         fitting = [entry for entry in entries if len(entry.codes) == dims]
         self.drop(entry.id for entry in entries if len(entry.codes) != dims)
@@ -109,7 +115,7 @@ class QuestionMatrix:
         if self._used <= have:
             return
         room = max(self._used, have + have // 2, 1024)
-        # No view of these arrays outlives the lock.
+        # No view of these arrays exists outside of the lock.
         self._codes.resize((room, self._codes.shape[1]), refcheck=False)
         for column in (self._inverse, self._weights, self._ids, self._owners):
             column.resize(room, refcheck=False)
@@ -122,7 +128,7 @@ class QuestionMatrix:
         return number
 
     def drop(self, ids: Iterable[int]) -> None:
-        """Remove these entries if they are present."""
+        """Remove these entries, as far as they exist."""
         with self._lock:
             for entry in ids:
                 row = self._row_of.pop(entry, None)
@@ -133,7 +139,10 @@ class QuestionMatrix:
                 self._clear(self._codes.shape[1])
 
     def cited_near(self, codes: Codes, cosine: float, weight: float) -> list[str]:
-        """Return notes cited for a question at least this near, with more than this weight, nearest first."""
+        """Return the notes cited for a similar question, nearest first.
+
+        Similarity and weight have lower limits.
+        """
         with self._lock:
             if (cosines := self._compare(codes)) is None:
                 return []
@@ -143,15 +152,17 @@ class QuestionMatrix:
         return list(dict.fromkeys(notes[owner] for owner in owners.tolist()))
 
     def _compare(self, codes: Codes) -> Matrix | None:
-        """Return the similarity of all entries to a question, or None without a comparable entry."""
+        """Return the similarity of all entries to a question. Return None if there is no comparable entry."""
         if not self._row_of or len(codes) != self._codes.shape[1] or not codes.any():
             return None
         return next(compare_codes(self._codes[: self._used], self._inverse[: self._used], codes[None]))
 
     def weigh(self, codes: Codes, theta: float) -> list[Evidence]:
-        """Return the notes with evidence for the question vector (dims,), most evidence first.
+        """Return the notes with evidence for a question vector (dims,).
 
-        `theta` is defined in `memory.model.questions`, like the formulas. Ties are ordered by note.
+        The notes with the most evidence come first.
+
+        `theta` and the formulas are defined in `memory.model.questions`. Equal notes are ordered by id.
         """
         if theta >= 1:
             return []

@@ -1,8 +1,8 @@
-"""Remembered questions in `stats.db`: questions that notes were cited for (docs/spec/memory.md §8).
+"""Remembered questions in `stats.db`: the questions for which notes were cited (docs/spec/memory.md §8).
 
 `question_memory` has one entry per question and note. In addition to the specification, it stores the hash
-that identifies a question, the agent that asked first, and whether the words may be shown. `question_texts`
-stores a sketch of each note's text, to detect rewrites.
+that identifies the question, the agent that asked first, and whether the words may be shown. `question_texts`
+stores a sketch of the text of each note, so that rewrites can be detected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NEW: Final = (
     "INSERT INTO question_memory(digest,note_id,namespace,question,vector,embedder,agent_id,is_private,a,b,"
     "last_at) VALUES(?,?,?,?,?,?,?,?,?,?,?)"
 )
-#: A question that was once asked openly stays open. `last_at` is the time of the last request.
+#: If a question was ever asked openly, it stays open. `last_at` is the time of the last request.
 _OLD: Final = (
     "UPDATE question_memory SET a=:a,b=:b,last_at=IFNULL(:asked_at,last_at),"
     "is_private=MIN(is_private,:is_private) WHERE id=:id"
@@ -35,30 +35,30 @@ _SHOWN: Final = Table(
     "question_memory", RememberedQuestion, a=or_else(0.0), b=or_else(0.0), is_private=FLAG, last_at=MOMENT
 )
 _VECTORS: Final = "SELECT id,note_id,vector,a,b,embedder FROM question_memory"
-#: Number of entries to embed at once, which takes about 10 ms.
+#: Number of entries to embed in one batch, which takes about 10 ms.
 EMBEDDED: Final = 200
 
 
 @frozen
 class Unembedded:
-    """Entry without a vector of the current embedder."""
+    """An entry that has no vector of the current embedder."""
 
     id: int
     question: str
 
 
 class QuestionRows(Rows):
-    """Entries on one connection. Writes need an open transaction."""
+    """The entries on one connection. Writes need an open transaction."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         super().__init__(connection)
-        #: Changed entries that are not up to date in the matrix.
+        #: Changed entries that the matrix does not have yet.
         self.touched: set[int] = set()
 
     # -- feedback ------------------------------------------------------------------------------
 
     def apply(self, feedback: ApplyFeedback, most: int, now: datetime) -> None:
-        """Apply the feedback's update (`learn`), then delete the oldest entries beyond `most`."""
+        """Apply the update for the feedback (`learn`). Then delete the oldest entries beyond `most`."""
         question = feedback.question
         if question is None or not most:
             return
@@ -90,7 +90,7 @@ class QuestionRows(Rows):
             self.trim(most)
 
     def _standings(self, question: AskedQuestion, shown: Sequence[str]) -> dict[int, MatrixEntry]:
-        """Return the entries of these notes by id, with their kernels."""
+        """Return the entries of these notes with their kernels, by entry id."""
         rows = self._all(
             "SELECT id,note_id,digest,embedder,vector,a,b FROM question_memory"
             " WHERE note_id IN (SELECT value FROM json_each(?)) ORDER BY id",
@@ -129,9 +129,9 @@ class QuestionRows(Rows):
         self.touched.add(self.connection.last_insert_rowid())
 
     def _sketch(self, sketches: Mapping[str, bytes]) -> None:
-        """Store sketches for notes without one.
+        """Store the sketches of notes without a sketch.
 
-        A note keeps its first sketch. Therefore many small changes can add up to a rewrite.
+        The first sketch of a note is kept. Many small changes can therefore add up to a rewrite.
         """
         self._run_all(
             "INSERT OR IGNORE INTO question_texts(note_id,sketch) SELECT ?1,?2"
@@ -142,7 +142,7 @@ class QuestionRows(Rows):
     # -- upkeep --------------------------------------------------------------------------------
 
     def halve(self, note_id: str, old: bytes, new: bytes) -> int:
-        """Halve all entries of a note if its sketch is `old`, and replace the sketch with `new`.
+        """If the sketch of a note is `old`, halve all its entries and replace the sketch with `new`.
 
         Return the number of halved entries.
         """
@@ -159,14 +159,17 @@ class QuestionRows(Rows):
         return self._drop(*_condition(wanted))
 
     def trim(self, most: int) -> int:
-        """Delete all but the `most` latest entries and return the number of deleted entries."""
+        """Delete all entries except the `most` latest. Return the number of deleted entries."""
         surplus = self.count(QuestionFilter()) - most
         if surplus <= 0:
             return 0
         return self._drop("id IN (SELECT id FROM question_memory ORDER BY last_at,id LIMIT ?)", [surplus])
 
     def _drop(self, where: str, given: Sequence[Any]) -> int:
-        """Delete entries, and the sketches of notes that have no entries left."""
+        """Delete entries, and the sketches of notes without remaining entries.
+
+        Return the number of deleted entries.
+        """
         rows = self._all(f"DELETE FROM question_memory WHERE {where} RETURNING id,note_id", *given)  # noqa: S608
         self.touched.update(row[0] for row in rows)
         if rows:
@@ -186,16 +189,16 @@ class QuestionRows(Rows):
     # -- matrix --------------------------------------------------------------------------------
 
     def load(self, matrix: QuestionMatrix, after: int, most: int) -> int | None:
-        """Load at most `most` entries after `after` into the matrix.
+        """Load at most `most` entries into the matrix, starting after entry `after`.
 
-        Return the last loaded entry, or None at the end.
+        Return the last loaded entry. Return None if there are no more entries.
         """
         rows = self._all(f"{_VECTORS} WHERE id>? ORDER BY id LIMIT ?", after, most)
         matrix.put(_vectors(rows, matrix.embedder))
         return rows[-1][0] if len(rows) == most else None
 
     def publish(self, matrix: QuestionMatrix) -> None:
-        """Update the touched entries in the matrix with their stored values."""
+        """Update the changed entries in the matrix from their stored values."""
         touched, self.touched = self.touched, set()
         if not touched or matrix.embedder is None:
             return
@@ -211,12 +214,12 @@ class QuestionRows(Rows):
         return {each.id: each for each in shown}
 
     def of_note(self, note_id: str, most: int) -> list[RememberedQuestion]:
-        """Return the most trusted entries of a note."""
+        """Return the entries of a note with the most trust."""
         where = "WHERE note_id=? ORDER BY a/(a+b+1.5) DESC,last_at DESC,id LIMIT ?"
         return self._find(_SHOWN, where, note_id, most)
 
     def newest(self, most: int) -> list[RememberedQuestion]:
-        """Return the entries with the latest questions, newest first."""
+        """Return the entries of the questions that were asked last, newest first."""
         return self._find(_SHOWN, "ORDER BY last_at DESC,id DESC LIMIT ?", most)
 
     def of_question(self, digest: str, note_ids: Iterable[str]) -> list[RememberedQuestion]:
@@ -230,7 +233,7 @@ class QuestionRows(Rows):
         return int(self._first(f"SELECT COUNT(*) FROM question_memory WHERE {where}", *given)[0])  # noqa: S608
 
     def unembedded(self, embedder: str, after: int = 0) -> list[Unembedded]:
-        """Return at most `EMBEDDED` entries after `after` without a vector of this embedder."""
+        """Return at most `EMBEDDED` entries after `after` that have no vector of this embedder."""
         sql = "SELECT id,question FROM question_memory WHERE id>? AND embedder<>? ORDER BY id LIMIT ?"
         return [Unembedded(*row) for row in self._all(sql, after, embedder, EMBEDDED)]
 
@@ -245,7 +248,7 @@ class QuestionRows(Rows):
 
 
 def _vectors(rows: Iterable[Any], embedder: str | None) -> list[QuestionVector]:
-    """Return the vectors of the rows. Rows of another embedder have no vector."""
+    """Return the vectors in the rows. Rows of another embedder give entries without a vector."""
     return [
         QuestionVector(entry, note_id, vector or b"" if of == embedder else b"", a or 0.0, b or 0.0)
         for entry, note_id, vector, a, b, of in rows

@@ -17,16 +17,16 @@ from lithos.notes.model.entities import ExtractedEntities
 _KEEP: Final = (
     "INSERT OR REPLACE INTO extracted_entities(node_id,digest,extractor,source,entities) VALUES(?,?,?,?,?)"
 )
-#: Columns id, trigger, note, attempts including the current one, and time.
+#: Columns id, trigger, note, attempts (including the current attempt) and time.
 _CLAIMED: Final = "id,trigger_type,node_id,IFNULL(attempts,0)+1,triggered_at FROM enrich_queue"
-#: Tables in which each row belongs to one note.
+#: Tables in which every row belongs to one note.
 _OF_NOTES: Final = ("node_stats", "extracted_entities")  # kept rows: node_stats: deleted below
-#: Condition for waiting rows. Task rows from earlier versions never wait.
+#: Condition for waiting rows. Task rows from earlier versions never count as waiting.
 _WAITING: Final = "processed_at IS NULL AND node_id IS NOT NULL AND IFNULL(attempts,0)<?"
 
 
 class QueueRows(Rows):
-    """Queue on one connection. Writes need an open transaction."""
+    """The queue on one connection. Writes need an open transaction."""
 
     def add(self, triggers: Iterable[EnrichTrigger], now: datetime) -> None:
         """Add triggers to the queue."""
@@ -37,9 +37,9 @@ class QueueRows(Rows):
         )
 
     def claim(self, max_attempts: int, after: int = 0, most: int | None = None) -> list[EnrichJob]:
-        """Claim due jobs and count an attempt. Return them grouped by note, oldest first.
+        """Claim the due jobs and count an attempt for each. Return them grouped by note, oldest first.
 
-        Only notes whose first waiting row is among the `most` rows after `after` are claimed.
+        A note is claimed only if its first waiting row is among the `most` rows after `after`.
         """
         behind, groups = after, list[list[Any]]()
         while not groups:
@@ -79,7 +79,10 @@ class QueueRows(Rows):
         self._run("DELETE FROM enrich_queue WHERE processed_at<?", format_time(before))
 
     def drop_given_up(self, before: datetime, most: int) -> int:
-        """Delete rows queued before `before` with exhausted attempts. Return their number."""
+        """Delete rows that were queued before `before` and have used up their attempts.
+
+        Return their number.
+        """
         old = "SELECT id FROM enrich_queue WHERE triggered_at<? LIMIT ?"
         return self._run(f"DELETE FROM enrich_queue WHERE id IN ({old})", format_time(before), most)  # noqa: S608
 
@@ -100,7 +103,7 @@ def _job(rows: list[Any]) -> EnrichJob:
 
 
 class LessonLedger(Rows):
-    """Ledger of lessons that one database has applied, so that each lesson takes effect once."""
+    """A ledger of the lessons that a database has applied. With it, each lesson takes effect once."""
 
     def note_lesson(self, lesson_id: str) -> bool:
         """Record a lesson as applied. Return False if it was already recorded."""
@@ -116,10 +119,10 @@ class LessonLedger(Rows):
 
 
 class LedgerRows(LessonLedger):
-    """Entities of notes, and applied lessons. Writes need an open transaction."""
+    """The entities of notes, and the applied lessons. Writes need an open transaction."""
 
     def noted(self, after: str, most: int) -> list[str]:
-        """Return at most `most` ids of notes with stored data, ordered by id, after `after`."""
+        """Return at most `most` ids of notes with stored data, in order, starting after the id `after`."""
         union = " UNION ".join(
             f"SELECT node_id FROM {table} WHERE node_id>?1"  # noqa: S608 - constants
             for table in _OF_NOTES
@@ -127,14 +130,16 @@ class LedgerRows(LessonLedger):
         return self._texts(f"{union} ORDER BY 1 LIMIT ?2", after, most)
 
     def drop_notes(self, ids: Iterable[str]) -> int:
-        """Delete all rows of these notes and return the number of rows."""
+        """Delete all rows of these notes. Return the number of deleted rows."""
         notes = [*ids]
         return sum(self._drop_from(table, "node_id", notes) for table in _OF_NOTES)
 
     def keep_entities(self, node_id: str, found: ExtractedEntities | None, written: str) -> None:
-        """Store a note's extracted entities, or the digest of entities written into its file.
+        """Store the entities extracted from a note.
 
-        Without entities and digest, delete the row.
+        For entities written into its file, store only the digest.
+
+        If both are missing, delete the row.
         """
         if found is None and not written:
             self._run("DELETE FROM extracted_entities WHERE node_id=?", node_id)
@@ -145,9 +150,9 @@ class LedgerRows(LessonLedger):
             self._run(_KEEP, node_id, found.instead_of, found.extractor, found.source, texts)
 
     def entities(self) -> dict[str, ExtractedEntities]:
-        """Return the entities of each note, except entities written into files."""
+        """Return the entities of each note. Entities that were written into files are left out."""
         if all(row[1] != "entities" for row in self._all("PRAGMA table_info(extracted_entities)")):
-            return {}  # The file is from an earlier version and was not opened for writing yet.
+            return {}  # The file comes from an earlier version and was not opened for writing yet.
         rows = self._all(
             "SELECT node_id,entities,extractor,source,digest FROM extracted_entities"
             " WHERE entities IS NOT NULL"
@@ -158,6 +163,6 @@ class LedgerRows(LessonLedger):
         }
 
     def entities_digest(self, node_id: str) -> str | None:
-        """Return the digest of the entities that a machine wrote into the note's file."""
+        """Return the digest of the entities that a machine wrote into the file of the note."""
         row = self._first("SELECT digest FROM extracted_entities WHERE node_id=?", node_id)
         return None if row is None else row[0]

@@ -1,4 +1,4 @@
-"""Rows of retrieval receipts."""
+"""The rows of retrieval receipts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _ASKED: Final = (
     "SELECT rowid,ts,agent_id,query,task_id,final_nodes,tokens,is_followup,terrace_reached FROM receipts"
     " WHERE rowid>? ORDER BY rowid LIMIT ?"
 )
-#: Position after every row.
+#: Position after every other row.
 _LAST: Final = (1 << 63) - 1
 
 
 @frozen
 class ReceiptSummary:
-    """Receipt as shown in lists."""
+    """A receipt in the form that lists show."""
 
     id: str
     ts: datetime
@@ -39,20 +39,21 @@ class ReceiptSummary:
 
 @frozen
 class OldReceipt:
-    """Receipt data for the retention. `place` is its position in insertion order."""
+    """Data about a receipt for the retention. `place` is its position in insertion order."""
 
     place: int
     id: str
     task_id: str | None
 
 
-#: Maximum number of receipts to scan for a note per page. Note ids are only in the rows' texts.
+#: Maximum number of receipts to scan for a note per page. A scan is needed because note ids are only in the
+#: texts of rows.
 SCANNED: Final = 5_000
 
 
 @frozen(kw_only=True)
 class ReceiptFilter:
-    """Filter of receipts. All given conditions must hold. `note_id` is a returned note."""
+    """A filter for receipts. All given conditions must be met. `note_id` is a returned note."""
 
     agent_id: str | None = None
     task_id: str | None = None
@@ -61,10 +62,12 @@ class ReceiptFilter:
 
 @frozen
 class ReceiptPage:
-    """Receipts, newest first. `before` is the start of the next page, or None after the oldest receipt.
+    """A page of receipts, newest first.
 
-    A page about a note may be short or empty even if others follow, because only `SCANNED` receipts are
-    scanned.
+    The next page starts at `before`, which is None after the oldest receipt.
+
+    A page about a note may be short or empty even if there are further pages, because only `SCANNED` receipts
+    are scanned.
     """
 
     receipts: Sequence[Receipt]
@@ -91,7 +94,7 @@ def _read_conflicts(text: str | None) -> tuple[SurfacedConflict, ...]:
 
 
 def _objects(text: str | None, *keys: str) -> list[dict[str, Any]]:
-    """Return the objects of a JSON list that have texts as the values of these keys."""
+    """Return the objects in a JSON list that have a text for each of these keys."""
     value = load_json(text)
     items = value if isinstance(value, list) else []
     return [
@@ -116,7 +119,7 @@ _RECEIPTS: Final = Table(
 
 
 class ReceiptRows(Rows):
-    """Receipt rows on one connection. Writes need an open transaction."""
+    """The receipts on one connection. Writes need an open transaction."""
 
     def add(self, receipt: Receipt) -> None:
         """Insert a receipt."""
@@ -136,7 +139,7 @@ class ReceiptRows(Rows):
         return self._summaries("task_id=?1 ORDER BY rowid DESC LIMIT ?2", task_id, most)
 
     def of_agent(self, agent_id: str, before: datetime, most: int) -> list[ReceiptSummary]:
-        """Return an agent's latest receipts from before a time, newest first."""
+        """Return the latest receipts of an agent before a time, newest first."""
         where = "agent_id=?1 AND ts<?2 ORDER BY rowid DESC LIMIT ?3"
         return self._summaries(where, agent_id, format_time(before), most)
 
@@ -159,7 +162,7 @@ class ReceiptRows(Rows):
         return [OldReceipt(*row) for row in self._all(sql, after, most)]
 
     def page(self, wanted: ReceiptFilter, before: int | None, most: int) -> ReceiptPage:
-        """Return at most `most` receipts inserted before a position, newest first."""
+        """Return at most `most` receipts that were inserted before a position, newest first."""
         given = {"agent_id": wanted.agent_id, "task_id": wanted.task_id}
         values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         where = " AND ".join(["rowid<:before", *(f"{name}=:{name}" for name in values)])
@@ -181,7 +184,9 @@ class ReceiptRows(Rows):
         return ReceiptPage([_RECEIPTS.read(row[1:]) for row in found[:most]], after)
 
     def asked(self, after: int, most: int) -> tuple[list[RetrievalRecord], int]:
-        """Return the questions of at most `most` receipts after a position, and the position of the last one.
+        """Return the questions of at most `most` receipts after a position.
+
+        Also return the position of the last receipt.
 
         Failed retrievals are left out, because they have no answer.
         """

@@ -1,12 +1,13 @@
-"""Database `.lithos/stats.db`: node statistics and other retrieval data (docs/spec/memory.md §5).
+"""The database `.lithos/stats.db`: note statistics and other retrieval data (docs/spec/memory.md §5).
 
-Only a server or the first write creates the file. Until then it reads as empty. Older files are migrated to
-the schema `_TABLES`, and their additional tables and columns are kept. `NodeRows` stores the counters of
+Only a server or the first write creates the file. Until then, it reads as empty. Older files are migrated to
+the schema `_TABLES`, but their additional tables and columns are kept. `NodeRows` stores the counters of
 notes.
 
-`extracted_entities` stores the entities of notes, and the digest of entities that a machine wrote into their
-files. The digest distinguishes them from a person's choice. `applied_lessons` is an addition to the
-specification: with it, feedback is repeated if the process ended before all effects were stored.
+`extracted_entities` stores the entities of notes, and the digest of the entities that a machine wrote into
+their files. The digest distinguishes these entities from those that a person chose. `applied_lessons` is an
+addition to the specification. With it, feedback is repeated if the process ended before all effects were
+stored.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _COUNT: Final = "INTEGER NOT NULL DEFAULT 0"
 _SCORE: Final = "REAL NOT NULL DEFAULT 0"
 _TEXT: Final = "TEXT NOT NULL"
 
-#: Columns of each table with their definitions.
+#: The columns of each table, and their definitions.
 _TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "node_stats": {
         "node_id": "TEXT PRIMARY KEY", "retrieval_count": _COUNT, "last_retrieved_at": "TEXT",
@@ -66,7 +67,7 @@ _TABLES: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def _make_table(name: str, columns: Mapping[str, str]) -> str:
-    """Return the statement that creates the table if it is missing."""
+    """Return the statement that creates the table unless it exists."""
     defined = ", ".join(f'"{column}" {definition}' for column, definition in columns.items())
     return f"CREATE TABLE IF NOT EXISTS {name}({defined});"
 
@@ -84,7 +85,7 @@ CREATE INDEX IF NOT EXISTS enrich_waiting_notes ON enrich_queue(node_id) WHERE p
 
 
 def upgrade(connection: apsw.Connection, _: datetime) -> None:
-    """Add missing tables and columns to an older file, inside a transaction."""
+    """Add the tables and columns that an older file lacks. This runs in a transaction."""
     add_missing_columns(connection, _TABLES)
     connection.execute(_INDEXES)
 
@@ -94,7 +95,7 @@ _NODES: Final = Table(
     retrieval_count=COUNT, last_retrieved_at=MOMENT, last_used_at=MOMENT, ignored_count=COUNT,
     misleading_count=COUNT, cited_count=COUNT,
 )  # fmt: skip
-#: All columns are listed, because columns of older files may have no defaults.
+#: All columns are listed, because the columns of older files may have no defaults.
 _RETRIEVED: Final = (
     f"{_NODES.insert} ON CONFLICT(node_id) DO UPDATE SET retrieval_count=IFNULL(retrieval_count,0)+1,"
     " last_retrieved_at=excluded.last_retrieved_at"
@@ -102,7 +103,7 @@ _RETRIEVED: Final = (
 
 
 class NodeRows(Rows):
-    """Note counters on one connection. Writes need an open transaction."""
+    """The counters of notes on one connection. Writes need an open transaction."""
 
     def get(self, node_ids: Iterable[str]) -> dict[str, NodeStats]:
         """Return the stored rows of these notes."""
@@ -127,7 +128,7 @@ class NodeRows(Rows):
 
 
 class StatsTables:
-    """Tables of `stats.db` on one connection."""
+    """The tables of `stats.db` on one connection."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.nodes = NodeRows(connection)
@@ -138,7 +139,10 @@ class StatsTables:
 
 
 class StatsStore(LearningDatabase):
-    """Statistics store. `reading` uses the second connection, `remembered` has all questions in memory."""
+    """The store of statistics.
+
+    `reading` uses the second connection, and `remembered` has all questions in memory.
+    """
 
     layout = DatabaseLayout(TABLES, upgrade, set_aside=SET_ASIDE)
 
@@ -147,19 +151,19 @@ class StatsStore(LearningDatabase):
         empty = apsw.Connection(":memory:")
         empty.execute(TABLES)
         self.remembered = QuestionMatrix()
-        #: Last committed state, for one reader at a time.
+        #: Last committed state. Only one reader may use it at a time.
         self.reading = StatsTables(empty)
-        #: State inside the open transaction.
+        #: State in the open transaction.
         self.writing = self.reading
 
     def carry(self, command: CarryLearned) -> Carried:
-        """Merge imported rows, inside a transaction."""
+        """Merge imported rows in a transaction."""
         return RowMerger(self._writer, LEARNED[command.table], dry_run=command.dry_run).merge(command.rows)
 
     def publish(self) -> None:
-        """Update `remembered` to the stored state, outside transactions.
+        """Update `remembered` to the stored state. This must not run in a transaction.
 
-        Only the writing thread may call it.
+        Only the writing thread may call this.
         """
         try:
             self.writing.questions.publish(self.remembered)

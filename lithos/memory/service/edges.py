@@ -1,4 +1,4 @@
-"""Changes and lists of typed edges between notes, and resolution of contradictions."""
+"""Changes and lists of typed edges between notes, and the resolution of contradictions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EDGE_DEADLINE = 30.0
 
 
 class Edges:
-    """Use cases for typed edges."""
+    """The use cases of typed edges."""
 
     def __init__(
         self,
@@ -40,19 +40,22 @@ class Edges:
     ) -> None:
         self._mailbox = memory.mailbox
         self._store = store
-        #: Thread for the only read connection of the edges.
+        #: The thread for the only read connection to the edges.
         self._reading = Threads()
         self._coordinator = coordinator
         self._knowledge = knowledge
         self._catalogue = catalogue
 
     async def upsert(self, command: UpsertEdge) -> Edge:
-        """Create or overwrite a typed edge. Returns once the edge is durable and its event is journalled."""
+        """Create or overwrite a typed edge.
+
+        The call returns when the edge is durable and its event is journalled.
+        """
         self._coordinator.touch(command.agent)
         return await self._submit(command)
 
     async def list_edges(self, *wanted: EdgeFilter) -> list[list[Edge]]:
-        """Return the typed edges for each filter, oldest first. All filters run in one thread job."""
+        """Return the typed edges that pass each filter, oldest first. All filters run in one thread job."""
         return await self._reading.run(lambda: [self._store.edges(each) for each in wanted])
 
     async def find(self, edge_id: str) -> Edge | None:
@@ -60,14 +63,14 @@ class Edges:
         return await self._reading.run(lambda: self._store.edge(edge_id))
 
     async def touching(self, note_ids: Collection[str]) -> list[Edge]:
-        """Return the edges from or to these notes, each once, oldest first."""
+        """Return the edges that start or end at these notes, oldest first and without duplicates."""
         return await self._reading.run(lambda: self._store.edges_touching(note_ids)) if note_ids else []
 
     async def resolve(self, command: ResolveConflict) -> tuple[Edge, tuple[str, ...]]:
-        """Resolve a `contradicts` edge. Return the edge and warnings.
+        """Resolve a `contradicts` edge. Return the edge, and warnings if there are any.
 
-        With resolution `superseded`, the winner's frontmatter gets `supersedes`. Raises `NotFound`,
-        `InvalidInput`, `UpdateFailed`, and `StorageFailed` if only the edge could be changed.
+        With the resolution `superseded`, `supersedes` is set in the frontmatter of the winner. Raises
+        `NotFound`, `InvalidInput` and `UpdateFailed`, and `StorageFailed` if only the edge could be changed.
         """
         edge = await self._submit(command)
         if command.resolution != SUPERSEDED or command.winner_id is None:
@@ -77,7 +80,7 @@ class Edges:
         )
 
     async def _crown(self, winner: str, loser: str, resolver: str) -> tuple[str, ...]:
-        """Set `supersedes` in the winner's frontmatter. Return warnings."""
+        """Set `supersedes` in the frontmatter of the winner. Return warnings."""
         missing = (
             f"The edge is resolved, but note {winner!r}, which should supersede {loser!r}, does not exist."
         )

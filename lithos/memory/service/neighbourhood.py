@@ -1,8 +1,8 @@
-"""Neighbourhoods in the note graph (notes around given notes, with their relations), and their drawing.
+"""Neighbourhoods in the note graph (notes around given notes, with their relations), and drawings of them.
 
-Notes are ordered by distance and then by PageRank. Wiki-links, provenance and typed edges count alike. A
-worker thread makes the drawing, and the layout is cached for a while, so the same notes and lines always look
-the same.
+Notes are ordered by distance, then by PageRank. Wiki-links, provenance and typed edges count alike. The
+drawing is made in a worker thread. The layout is cached for a while, so that the same notes and lines always
+look the same.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from lithos.search.service.graph_search import Centrality
 
 WIDTH: Final = 1000.0
 HEIGHT: Final = 660.0
-#: Space for labels around the outermost notes.
+#: Space in the drawing for labels around the outermost notes.
 MARGIN: Final = 46.0
-#: Radii of the least central and the most central note.
+#: Radius of the least central note, and radius of the most central note.
 SMALLEST: Final = 4.0
 LARGEST: Final = 13.0
-#: Maximum number of cached layouts.
+#: Maximum number of layouts in the cache.
 KEPT: Final = 32
-#: Number of colours for values. The last colour is for all other values.
+#: Number of colours. The last colour stands for all remaining values.
 COLOURS: Final = 8
 #: Maximum characters of a label.
 LONGEST_LABEL: Final = 28
-#: Number of most central notes whose labels may cover other notes.
+#: Number of most central notes. Their labels may cover other notes.
 FOREMOST: Final = 6
-#: Character width, line height and maximum number of labels, on a wide and on a narrow screen.
+#: Character width, line height and maximum number of labels on a wide screen, and on a narrow screen.
 _WIDE: Final = (6.8, 15.0, 45)
 _NARROW: Final = (17.5, 38.0, 9)
 
 ColourBy = Literal["folder", "type", "namespace"]
-#: Drawings in which the label of a note fits: all, only wide drawings, or no drawing.
+#: Drawings in which the label of a note fits: all drawings, only wide drawings, or no drawing.
 LineVisibility = Literal["always", "wide", "never"]
 
 
 @frozen
 class Spot:
-    """Note in a drawing. `colour` is 1..8, and `is_left` puts the label on the left."""
+    """A note in a drawing. `colour` is 1..8. With `is_left`, the label is to the left of the note."""
 
     node: Node
     x: int
@@ -67,7 +67,7 @@ class Spot:
 
 @frozen
 class Colour:
-    """Legend entry for a colour."""
+    """A legend entry for one colour."""
 
     number: int
     name: str
@@ -76,7 +76,10 @@ class Colour:
 
 @frozen(kw_only=True)
 class GraphDrawing:
-    """Spots in the order of the neighbourhood's nodes, SVG path data by kind of line, and the legend."""
+    """The drawing of a neighbourhood.
+
+    The spots are in the order of its nodes, and lines are SVG path data by kind.
+    """
 
     spots: Sequence[Spot]
     paths: Mapping[LineKind, str]
@@ -84,14 +87,14 @@ class GraphDrawing:
 
 
 class Drawings:
-    """Drawings of neighbourhoods, with a cache of the latest layouts."""
+    """The drawings of neighbourhoods, with a cache of the latest layouts."""
 
     def __init__(self, drawing: Blocking) -> None:
         self._drawing = drawing
         self._kept: OrderedDict[bytes, Sequence[Point]] = OrderedDict()
 
     async def draw(self, picture: Neighbourhood, by: ColourBy, name: Callable[[str], str]) -> GraphDrawing:
-        """Return the drawing of a neighbourhood. `name` converts a title to its displayed form."""
+        """Return the drawing of a neighbourhood. `name` converts a title to the displayed form."""
         key = _key(picture)
         known = self._kept.get(key)
 
@@ -109,7 +112,7 @@ class Drawings:
 
 
 def _key(picture: Neighbourhood) -> bytes:
-    """Return a key that is equal for neighbourhoods with the same layout."""
+    """Return a key. It is equal for neighbourhoods with the same layout."""
     hasher = blake2b(digest_size=16)
     for node in picture.nodes:
         hasher.update(f"{node.entry.note.id}\n".encode())
@@ -155,7 +158,7 @@ def _label(title: str, folded: int) -> str:
 
 
 def value_of(node: Node, by: ColourBy) -> str:
-    """Return the value that colours a note. For folders it is the top-level folder."""
+    """Return the value that determines the colour of a note. For folders, this is the top-level folder."""
     if by == "folder":
         folder, slash, _ = node.entry.path.partition("/")
         return folder if slash else "no folder"
@@ -163,9 +166,9 @@ def value_of(node: Node, by: ColourBy) -> str:
 
 
 def _colour(values: Sequence[str]) -> tuple[list[int], list[Colour]]:
-    """Return a colour number for each value, and the legend. Frequent values get their own colours.
+    """Return a colour number for each value, and the legend. Frequent values get a colour of their own.
 
-    The colour depends on the name, so it is the same in all pictures unless two names collide.
+    The colour depends on the name of the value. It is the same in all pictures, unless two names collide.
     """
     counts = Counter(values)
     ordered = sorted(counts, key=lambda value: (-counts[value], value))
@@ -190,11 +193,11 @@ def _place_labels(
     size: tuple[float, float, int],
     sides: Mapping[int, bool],
 ) -> dict[int, bool]:
-    """Return the notes whose labels fit, and whether each label is on the left.
+    """Return the notes with a label that fits, and whether each label is to the left of its note.
 
-    Earlier notes in `order` come first.
+    Labels of earlier notes in `order` are placed first.
 
-    `sides` holds the label sides that are already decided.
+    `sides` contains the label sides that are already decided.
     """
     width, height, most = size
     taken: list[tuple[float, float, float, float]] = []
@@ -223,7 +226,7 @@ def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, 
 
 
 def _paths(lines: Sequence[GraphLine], spots: Sequence[Spot]) -> dict[LineKind, str]:
-    """Return the lines of each kind as SVG path data."""
+    """Return the lines as SVG path data, by kind of line."""
     found: dict[LineKind, list[str]] = {}
     for line in lines:
         one, other = spots[line.start], spots[line.end]
@@ -231,15 +234,16 @@ def _paths(lines: Sequence[GraphLine], spots: Sequence[Spot]) -> dict[LineKind, 
     return {kind: "".join(parts) for kind, parts in found.items()}
 
 
-#: Maximum number of notes and of lines in one picture.
+#: Maximum number of notes, and maximum number of lines, in one picture.
 MOST_NOTES: Final = 300
 MOST_LINES: Final = 1_200
 #: Maximum number of notes in the picture of a whole vault.
 CENTRAL: Final = 120
 DEEPEST: Final = 3
-#: Number of neighbours above which a note is a hub. A picture is extended from a hub only if it starts there.
+#: Number of neighbours above which a note is a hub. A picture is extended from a hub only if the hub is a
+#: starting note.
 HUB: Final = 60
-#: Number of nodes whose neighbours are collected per event loop turn.
+#: Number of notes whose neighbours are collected per turn of the event loop.
 _AT_ONCE: Final = 25
 CONTRADICTS: Final = "contradicts"
 
@@ -248,9 +252,9 @@ LineKind: TypeAlias = Literal["link", "derived", "typed", "contradicts"]
 
 @frozen
 class Node:
-    """Note of a picture: its distance from the start in steps, its PageRank and its position by PageRank.
+    """A note in a picture. It has a distance from the start, a PageRank, and a position by PageRank.
 
-    `folded` is the number of a hub's neighbours outside the picture.
+    `folded` is the number of neighbours of a hub that are not in the picture.
     """
 
     entry: Entry
@@ -262,7 +266,10 @@ class Node:
 
 @frozen
 class GraphLine:
-    """Relation between notes, by their positions in `Neighbourhood.nodes`. `name` is its readable name."""
+    """A relation between two notes, as positions in `Neighbourhood.nodes`.
+
+    `name` is the readable name of the relation.
+    """
 
     start: int
     end: int
@@ -272,10 +279,10 @@ class GraphLine:
 
 @frozen(kw_only=True)
 class Neighbourhood:
-    """Notes of a picture, starting notes first, and the lines between them.
+    """The notes of a picture, starting notes first, and the lines between the notes.
 
-    `left_out` is the minimum number of notes that were reached but left out. `lines_left_out` counts omitted
-    lines.
+    `left_out` is a lower bound for the notes that were reached but left out. `lines_left_out` counts the
+    omitted lines.
     """
 
     nodes: Sequence[Node]
@@ -286,14 +293,16 @@ class Neighbourhood:
 
 @define(eq=False)
 class Neighbourhoods:
-    """Search for the neighbourhoods of notes."""
+    """The search for notes around given notes."""
 
     _catalogue: Catalogue
     _edges: Edges
     _centrality: Centrality
 
     async def around(self, starts: Sequence[str], depth: int, most: int = MOST_NOTES) -> Neighbourhood:
-        """Return notes at most `depth` steps (1..3) from the starting notes, which come first.
+        """Return the notes at most `depth` steps (1..3) from the starting notes.
+
+        The starting notes come first.
 
         Unknown ids are ignored.
         """
@@ -312,7 +321,10 @@ class Neighbourhoods:
         return await self._picture(distances, ranks, places, left_out)
 
     async def central(self, most: int = CENTRAL) -> Neighbourhood:
-        """Return the notes with the highest PageRank, without unlinked notes if any note has links."""
+        """Return the notes with the highest PageRank.
+
+        If any note has links, notes without links are left out.
+        """
         ranks = await self._centrality.scores()
         places = await self._centrality.places()
         chosen: list[str] = []
@@ -335,9 +347,9 @@ class Neighbourhoods:
         )
 
     async def _beside(self, frontier: Sequence[str], known: Mapping[str, int], *, folds: bool) -> set[str]:
-        """Return the notes one step from a frontier that are not in `known`.
+        """Return the notes that are one step from a frontier and not in `known`.
 
-        If `folds`, links and provenance of hubs are not followed.
+        With `folds`, links and provenance of hubs are not followed.
         """
         found: set[str] = set()
         for edge in await self._edges.touching(frontier):
@@ -349,18 +361,18 @@ class Neighbourhoods:
         return {one for one in found if one not in known and one in self._catalogue}
 
     def _linked(self, note_id: str) -> set[str]:
-        """Return the notes connected to a note by links or provenance in either direction."""
+        """Return the notes that a link or provenance connects with a note, in either direction."""
         graph = self._catalogue.graph
         ways = (side for way in (graph.links, graph.provenance) for side in way.neighbours(note_id))
         return {other for side in ways for other in side if isinstance(other, str)}
 
     def _degree(self, note_id: str) -> int:
-        """Return the number of links and sources of a note in both directions."""
+        """Return the number of links and sources of a note, counted in both directions."""
         graph = self._catalogue.graph
         return sum(len(side) for way in (graph.links, graph.provenance) for side in way.neighbours(note_id))
 
     def _folded(self, note_id: str, shown: Mapping[str, int]) -> int:
-        """Return the number of a hub's neighbours that are not shown."""
+        """Return how many neighbours of a hub are not shown."""
         if self._degree(note_id) <= HUB:
             return 0
         return sum(one not in shown and one in self._catalogue for one in self._linked(note_id))
@@ -399,7 +411,10 @@ class Neighbourhoods:
 
 
 def _typed_lines(edges: Iterable[Edge], numbers: Mapping[str, int]) -> Iterator[GraphLine]:
-    """Yield typed edges between notes of a picture, without edges that only repeat the provenance."""
+    """Yield the typed edges between notes of a picture.
+
+    Edges that only repeat the provenance are left out.
+    """
     seen: set[tuple[int, int, str]] = set()
     for edge in edges:
         start, end = numbers.get(edge.from_id), numbers.get(edge.to_id)

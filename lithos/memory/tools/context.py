@@ -1,4 +1,4 @@
-"""Briefing tool `lithos_context`, whose answers fit a budget (docs/spec/context.md §1)."""
+"""The briefing tool `lithos_context`. Its answers fit a budget (docs/spec/context.md §1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lithos.server.tools.bounds import FILTERS, LOOKUP, NAME, NAMESPACES, QUERY
 from lithos.server.tools.declaring import Answer, tool
 from lithos.server.tools.serialization import row_of
 
-#: Maximum characters of a reason.
+#: Maximum number of characters of a reason.
 REASON_SHOWN = 240
 
 
@@ -81,7 +81,7 @@ class ContextTool:
 
 
 def briefing_row(answer: ContextAnswer) -> dict[str, Any]:
-    """Return the answer row of a briefing with its components."""
+    """Return the answer row of a briefing with its parts."""
     briefing = answer.briefing
     return {
         "text": briefing.text,
@@ -100,12 +100,12 @@ def briefing_row(answer: ContextAnswer) -> dict[str, Any]:
 
 
 def trouble_row(kind: str, reason: str) -> dict[str, Any]:
-    """Return a warning that explains why a briefing is degraded."""
+    """Return a warning about the reason why a briefing is degraded."""
     return {"kind": kind, "id": None, "title": None, "reason": reason, "distance": 0}
 
 
 def item_row(item: Item) -> dict[str, Any]:
-    """Return the row of one excerpt. Long names are shortened as in the text."""
+    """Return the row of one excerpt. Long names are shortened as in the text of the briefing."""
     return row_of(item) | {
         "section": item.section[: 4 * SECTION_SHOWN],
         "title": one_line(item.title, TITLE_SHOWN),
@@ -115,7 +115,7 @@ def item_row(item: Item) -> dict[str, Any]:
 
 
 def place_row(hit: OtherHit | None) -> dict[str, Any]:
-    """Return the additional keys of an attachment's excerpt, or an empty mapping for a note."""
+    """Return the additional keys for an excerpt from an attachment. For a note, return an empty mapping."""
     if hit is None:
         return {}
     row: dict[str, Any] = {"kind": ATTACHMENT, "place": hit.place}
@@ -123,7 +123,7 @@ def place_row(hit: OtherHit | None) -> dict[str, Any]:
 
 
 def left_out_row(left: LeftOut) -> dict[str, Any]:
-    """Return the row of an omitted candidate. `tokens` is an estimate for its whole content."""
+    """Return the row of an omitted candidate. `tokens` is an estimate for the whole content."""
     return row_of(left) | {
         "title": one_line(left.title, TITLE_SHOWN),
         "reason": one_line(left.reason, REASON_SHOWN),
@@ -131,7 +131,7 @@ def left_out_row(left: LeftOut) -> dict[str, Any]:
 
 
 def about_row(about: AboutNote) -> dict[str, Any]:
-    """Return the row of a warning with its note."""
+    """Return the row of a warning, which names the note."""
     return row_of(about.warning) | {
         "note_id": about.note_id,
         "note_title": one_line(about.note_title, TITLE_SHOWN),

@@ -1,4 +1,4 @@
-"""Tools of earlier versions for clients that still call them (`server.legacy_tools`)."""
+"""Tools of earlier versions, for clients that still use them (`server.legacy_tools`)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LinksTool:
     depth: int = argument("Number of steps, 1 to 3.", 1)
 
     async def answer(self, using: Parts) -> Answer:
-        """Return the links of a note. An unknown note has no links."""
+        """Return the links of a note. For an unknown note, return no links."""
         try:
             links = (await using.get(Graph).relate(self.id, ("links",), self.depth, None)).links
         except DocNotFound:

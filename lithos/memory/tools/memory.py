@@ -1,4 +1,4 @@
-"""Tools for learning retrieval (`lithos_retrieve`), typed edges between notes, and note statistics."""
+"""Tools for retrieval that learns (`lithos_retrieve`), typed edges between notes, and note statistics."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ from lithos.server.tools.declaring import Answer, tool
 from lithos.server.tools.fitting import CuttableAnswer
 from lithos.server.tools.serialization import row_of, sliced_rows
 
-#: Retrieval fields of an attachment hit. Retrieval does not learn from attachments.
+#: Retrieval fields for an attachment hit. Retrieval does not learn from attachments.
 _UNLEARNED: Mapping[str, Any] = {
     "reasons": ["matches the query"],
     "scouts": [],
     "salience": 0.0,
     "usage_score": 0.0,
 }
-#: Agent that is recorded for an edge without an author.
+#: Agent that is recorded if an edge has no author.
 UNSIGNED = "lithos_edge_upsert"
-#: Statistics of an unused note.
+#: Statistics of a note that was never used.
 _UNUSED: Final = dict.fromkeys(
     ("cited_count", "ignored_count", "misleading_count", "decay_rate", "spaced_rep_strength"), 0
 )
-#: Maximum number of questions that `lithos_node_stats` shows.
+#: Maximum number of questions that `lithos_node_stats` returns.
 MOST_QUESTIONS = 20
 
 
@@ -137,7 +137,7 @@ class ConflictResolveTool:
 
 
 def edge_row(edge: Edge) -> dict[str, Any]:
-    """Return an edge as sent to clients."""
+    """Return the row of an edge for clients."""
     return {"edge_id": edge.id, **row_of(edge)}
 
 
@@ -163,7 +163,10 @@ class NodeStatsTool:
 
 
 def node_stats_row(stats: NodeStats) -> dict[str, Any]:
-    """Return a note's counters and derived values. Keys of values that are no longer stored are kept."""
+    """Return the counters and derived values of a note.
+
+    Keys for values that are no longer stored still exist.
+    """
     row = row_of(stats)
     return {
         "node_id": row.pop("node_id"),
@@ -176,7 +179,7 @@ def node_stats_row(stats: NodeStats) -> dict[str, Any]:
 
 
 def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str, Any]:
-    """Return one question that a note was cited for. Private questions are returned without their words."""
+    """Return one question for which a note was cited. A private question is returned without its words."""
     return {
         "question": None if is_private or question.is_private else question.question,
         "weight": question.weight,
@@ -260,9 +263,9 @@ class RetrieveTool:
         return result
 
     def request(self, room: int = 0) -> RetrieveRequest:
-        """Return the retrieval request for all rows up to the end of the page.
+        """Return the retrieval request for all rows up to the end of the requested page.
 
-        `room` is the character limit.
+        `room` is the limit in characters.
         """
         return as_command(
             RetrieveRequest,
@@ -275,7 +278,10 @@ class RetrieveTool:
         )
 
     async def _beside(self, using: Parts, others: OtherHits | None) -> Sequence[OtherHit]:
-        """Return attachment hits to mix with the notes, or no hits if a namespace is requested."""
+        """Return the attachment hits that are mixed with the notes.
+
+        If a namespace is requested, return no hits.
+        """
         kinds, filters = read_kinds(self.kinds), as_command(Filters, self)
         if NOTE not in kinds:
             raise InvalidInput("lithos_retrieve finds notes. For attachments alone, use lithos_search.")
@@ -294,7 +300,7 @@ class RetrieveTool:
 
 
 def retrieve_row(result: RetrievedNote, now: datetime) -> dict[str, Any]:
-    """Return the row of one result: a search row with its reasons and statistics."""
+    """Return the row of one result: a search row with reasons and statistics."""
     return search_row(result.hit, now) | {
         "reasons": list(result.reasons),
         "scouts": list(result.scouts),

@@ -1,4 +1,4 @@
-"""Relations of a note: links, provenance, typed edges, and dependent notes (quarantine)."""
+"""Relations of a note: links, provenance, typed edges, and dependent notes (with quarantine)."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _SECTIONS: Final = CuttableAnswer(
 )  # fmt: skip
 
 
-#: The sections name all ids.
+#: The sections of the answer name all ids.
 _RELATED: Final = CompactForm(
     always=("id", "title", "links", "outgoing", "incoming"), unsaid=("included", "related_ids")
 )
@@ -133,7 +133,7 @@ class RelatedTool:
             notes += sources + derived
         if edges is not None:
             answer["edges"] = {"outgoing": outgoing, "incoming": incoming}
-        # For an edge, show the warnings about the note at its other end.
+        # For an edge, the warnings are about the note at its other end.
         shown = [*((row["id"], row) for row in notes), *((row["to_id"], row) for row in outgoing)]
         await warn(using, [*shown, *((row["from_id"], row) for row in incoming)])
         ids = {row["id"] for row in notes}
@@ -142,5 +142,5 @@ class RelatedTool:
 
 
 def entry_rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    """Return rows with the id and title of notes."""
+    """Return rows with the id and the title of each note."""
     return [{"id": entry.note.id, "title": entry.note.title} for entry in entries]

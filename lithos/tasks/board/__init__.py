@@ -1,4 +1,4 @@
-"""Task board that carries out commands on tasks in the coordinator's commit.
+"""The task board, which runs task commands in the coordinator's commit.
 
 Only its own package imports this package.
 It must not commit on its own.

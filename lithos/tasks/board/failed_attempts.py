@@ -1,7 +1,9 @@
-"""Handling of failed attempts at a task (docs/spec/coordination.md §6): count, pause, and finally give up.
+"""Failed attempts at a task (docs/spec/coordination.md §6).
 
-During the pause the claim stays under a new fence, so that no agent gets the task. When this claim expires,
-the task is free again. The expiry is reported like any other, also after a restart.
+They are counted, and the task is paused or given up.
+
+During the pause, the claim continues under a new fence, so that no agent gets the task. When this claim
+expires, the task is free again. The expiry is reported like any other expiry, even after a restart.
 """
 
 from __future__ import annotations
@@ -28,15 +30,15 @@ from lithos.tasks.model.task import (
 from lithos.tasks.model.task_commands import FailAttempt, Failed
 from lithos.tasks.rows.tasks import TaskRows
 
-#: Function that closes a task with a status, agent, time and outcome. It returns the events to write before
-#: and after the closing event.
+#: Function that closes a task. Its arguments are the task, a status, an agent, a time and an outcome. It
+#: returns the events before and after the closing event.
 Close = Callable[[Task, str, str, datetime, str | None], tuple[Sequence[EventDraft], ReadinessChange]]
-#: Function that posts a finding on a task. Its arguments are the task id, agent, time and text.
+#: Function that posts a finding on a task. Its arguments are the task id, the agent, the time and the text.
 Post = Callable[[str, str, datetime, str], Finding]
 
 
 class Failing:
-    """Handler for `FailAttempt` inside the coordinator's transaction."""
+    """The handler of `FailAttempt` in the coordinator's transaction."""
 
     def __init__(self, rows: TaskRows, times: ClaimTimes, close: Close, post: Post) -> None:
         self._rows = rows
@@ -45,7 +47,7 @@ class Failing:
         self._post = post
 
     def fail(self, command: FailAttempt, now: datetime) -> Done[Failed]:
-        """Count a failed attempt. Raises `StaleFence` and `ClaimNotFound`, as a release does."""
+        """Count a failed attempt. Like a release, it raises `StaleFence` and `ClaimNotFound`."""
         task = self._rows.task(command.task_id)
         check_fence(command.fence, task, self._rows.claims_of(command.task_id, now), command.aspect)
         held = self._rows.claim(command.task_id, command.aspect)

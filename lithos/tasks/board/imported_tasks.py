@@ -1,7 +1,8 @@
-"""Merge of imported task rows in the coordinator's own transaction, with events for open tasks.
+"""Merge of imported task rows in the coordinator's transaction, with events for open tasks.
 
-An imported open task is announced as `task.created`, and as `task.ready` once its predecessors are imported.
-Finished items of the source (closed tasks, findings, claims, accesses) are history and are not announced.
+An imported open task is announced with `task.created`, and with `task.ready` once its predecessors are
+imported. Finished items of the source (closed tasks, findings, claims, accesses) are history and cause no
+event.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from lithos.tasks.rows.tasks import TaskRows
 
 
 class Carrying:
-    """Board commands that merge imported task rows inside a transaction."""
+    """Board commands that merge imported task rows in a transaction."""
 
     def __init__(self, rows: TaskRows, readiness: Readiness) -> None:
         self._rows = rows
@@ -44,7 +45,7 @@ class Carrying:
         return Done(carried)
 
     def _placed(self, merger: RowMerger) -> list[Task]:
-        """Return the newly imported open tasks, and arm their timer gates."""
+        """Return the newly imported open tasks. Their timer gates are scheduled."""
         found = self._rows.tasks_by_id([str(row[0]) for row in (*merger.created, *merger.updated)])
         for task in found.values():
             self._rows.ready.arm(task)
@@ -52,7 +53,7 @@ class Carrying:
         return [task for task in created if task.is_open]
 
     def _follow_claims(self, merger: RowMerger, now: datetime) -> None:
-        """Schedule expiry events for running claims. Ended claims get no expiry event."""
+        """Schedule expiry events for unexpired claims. Expired claims get no event."""
         for row in (*merger.created, *merger.updated):
             values: list[Any] = list(row)
             claim = Claim(
@@ -65,6 +66,6 @@ class Carrying:
             self._rows.ready.follow_carried(claim, is_told=not is_running(row[4], now))
 
     def settle(self, command: SettleTasks, now: datetime) -> Done[int]:
-        """Announce imported tasks that are ready."""
+        """Announce the imported tasks that are ready."""
         looked = self._readiness.refresh(command.task_ids, command.agent, now)
         return Done(len(looked.ready), tuple(looked.events))

@@ -1,9 +1,9 @@
-"""Events for ready tasks (`task.ready`) and expired claims (`task.claim_expired`).
+"""Events for tasks that become ready (`task.ready`) and claims that expire (`task.claim_expired`).
 
-Events are written in the same transaction as their cause, so each event is announced once, even across
-restarts. Some events depend on the clock: claims expire and timer gates open. When the next such event is
-due, the coordinator runs a sweep, in a transaction of its own or together with waiting commands. Thousands of
-due events are spread over many small sweeps.
+An event is written in the same transaction as its cause, so it is announced once, even across restarts. Some
+events depend on the clock: claims expire and timer gates open. When the next such event is due, the
+coordinator runs a sweep, either alone or together with waiting commands. If thousands of events are due, they
+are spread over many small sweeps.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ from lithos.tasks.board.task_events import expired_event, ready_event
 from lithos.tasks.model.task import ClaimTimes, Task
 from lithos.tasks.rows.tasks import TaskRows
 
-#: Maximum number of events per sweep: half of a subscriber's queue. One timer gate that opens many tasks may
-#: exceed it.
+#: Maximum number of events per sweep, which is half of a subscriber's queue. A single timer gate that opens
+#: many tasks may exceed it.
 AT_ONCE: Final = 50
 #: Maximum number of waiting tasks that one sweep checks after a start.
 CHECKED_AT_ONCE: Final = 200
-#: Tolerated backward clock adjustment. A larger step means that the clock was wrong.
+#: Tolerated backward adjustment of the clock. A larger step means that the clock was wrong before.
 _SLIP: Final = timedelta(minutes=1)
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @frozen
 class ReadinessChange:
-    """Ready tasks among the checked tasks, and the events of newly ready tasks."""
+    """The checked tasks that are ready, and events for the tasks that became ready."""
 
     ready: Sequence[str]
     events: Sequence[EventDraft]
 
 
 class Readiness:
-    """State of announced readiness events, kept in step with the task graph."""
+    """The state of announced readiness. It is updated together with the task graph."""
 
     def __init__(self, rows: TaskRows, marks: Marks, times: ClaimTimes) -> None:
         self._rows = rows
         self._marks = marks
         self._times = times
-        #: Start time of the last transaction. `_NEVER` before the first transaction and after a failed
+        #: Start time of the last transaction. It is `_NEVER` before the first transaction and after a failed
         #: commit.
         self._began = _NEVER
-        #: True once a transaction has begun since the start or since the last failed commit.
+        #: True if a transaction has begun since the start or since the last failed commit.
         self._is_known = False
-        #: Id of the last waiting task that was checked after the start. None once all are checked.
+        #: Id of the last waiting task that was checked after the start. None when all are checked.
         self._checked: str | None = ""
 
     def refresh(self, task_ids: Iterable[str], by: str, now: datetime) -> ReadinessChange:
-        """Update the readiness of tasks that the agent's action may have unblocked or blocked."""
+        """Update the readiness of tasks that an action of an agent may have unblocked or blocked."""
         wanted = list(dict.fromkeys(task_ids))
         graph = self._rows.graph_before(wanted)
         told = self._rows.ready.are_ready(wanted)
@@ -74,13 +74,13 @@ class Readiness:
         return self.refresh(self._rows.dependents(task_id), by, now)
 
     def refresh_below(self, task_id: str, by: str, now: datetime) -> ReadinessChange:
-        """Update the readiness of a task whose predecessors changed, and of all its child tasks."""
+        """Update the readiness of all child tasks and of the task itself after its predecessors changed."""
         return self.refresh([task_id, *self._rows.below([task_id])], by, now)
 
     def end_claims(self, task: Task, now: datetime) -> list[EventDraft]:
-        """Return expiry events for the claims of a task that is being closed.
+        """Return the missing expiry events for the claims of a task that is being closed.
 
-        Only claims that have expired without an announcement get an event.
+        Only claims with an unannounced expiry get an event.
         """
         untold = self._rows.ready.untold(task.id, None, now)
         return [expired_event(claim, task.tags, now) for claim in untold]
@@ -90,12 +90,13 @@ class Readiness:
     def begin(self, now: datetime, *, is_due: bool) -> list[EventDraft]:
         """Begin a transaction and return its clock-driven events.
 
-        If many events are due, only a part of them is handled now.
+        If many events are due, only some of them are handled now.
         """
         if not self._is_known and (last := self._rows.ready.last_told()) is not None:
             self._marks.see(last, has_backlog=False)
         if now < self._began and self._was_ahead(now):
-            # The clock was put back. Shorten each claim to the maximum claim duration from now.
+            # The clock was set back. Each claim is shortened so that it ends within the maximum claim
+            # duration from now.
             self._rows.ready.shorten(self._times.latest(now))
         self._is_known, self._began = True, now
         if is_due:
@@ -104,9 +105,9 @@ class Readiness:
         return []
 
     def _was_ahead(self, now: datetime) -> bool:
-        """Return whether the clock was far ahead earlier.
+        """Return whether the clock was far ahead at an earlier time.
 
-        After a start, agents' last activity times show it.
+        After a start, the last activity times of agents are the evidence.
         """
         if self._began == _NEVER:
             return self._rows.ready.was_seen_after(now + _SLIP)
@@ -126,7 +127,7 @@ class Readiness:
         return events + self._check_waiting(now)
 
     def forget(self) -> None:
-        """Discard the state of a failed commit, so that its events count as not announced."""
+        """Discard the state of a failed commit. Its events then count as not announced."""
         self._marks.forget()
         self._is_known, self._checked = False, ""
         self._began = _NEVER
@@ -143,13 +144,16 @@ class Readiness:
 
     @property
     def is_through(self) -> bool:
-        """Return whether all tasks were checked since the start. Then only task changes affect `next_due`."""
+        """Return whether all tasks were checked since the start.
+
+        If so, only task changes affect `next_due`.
+        """
         return self._checked is None
 
     def _check_waiting(self, now: datetime) -> list[EventDraft]:
-        """Check waiting tasks after a start.
+        """Check waiting tasks after a server start.
 
-        Tasks may have become ready while no server, or an older version, was running.
+        Tasks may have become ready while no server was running, or while an older version was running.
         """
         if self._checked is None:
             return []

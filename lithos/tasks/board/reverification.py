@@ -1,8 +1,8 @@
-"""Re-verification of a doubtful note's dependents: one epic, and one task per direct dependent.
+"""Re-verification of the notes that depend on a doubtful note: one epic, and one task per direct dependent.
 
-Metadata describe these tasks: `impact_of` is the doubtful note, `reason` is the reason, and `verify` is the
-dependent. Existing tasks are searched in the transaction that creates new ones, so that no dependent gets two
-tasks, however often agents ask.
+The metadata of these tasks has three keys: `impact_of` is the doubtful note, `reason` the reason, and
+`verify` the dependent. Existing tasks are searched in the transaction that creates new tasks, so that no
+dependent gets two tasks, however often agents ask.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from lithos.tasks.model.task import Task
 from lithos.tasks.model.task_commands import CreateTask, Dependent, OpenReverification, Reverification
 from lithos.tasks.rows.tasks import TaskRows
 
-#: Maximum number of open tasks for one doubtful note. Once some are closed, the next call creates the missing
-#: ones.
+#: Maximum number of open tasks for one doubtful note. When some are closed, the next call creates the missing
+#: tasks.
 MOST: Final = 200
 IMPACT_OF: Final = "impact_of"
 VERIFY: Final = "verify"
@@ -29,16 +29,16 @@ Create = Callable[[CreateTask, datetime], Done[str]]
 
 
 class Reverifying:
-    """Board command for re-verifications. `create` creates one task with its events."""
+    """The board command for re-verifications. `create` creates one task with its events."""
 
     def __init__(self, rows: TaskRows, create: Create) -> None:
         self._rows = rows
         self._create = create
 
     def open(self, command: OpenReverification, now: datetime) -> Done[Reverification]:
-        """Create the missing tasks and return all tasks in the order of the dependents.
+        """Create the missing tasks. Return all tasks in the order of the dependents.
 
-        A task that was closed while the epic is open still counts, unless the reason has changed.
+        A closed task counts while its epic is open, unless the reason has changed.
         """
         ids = self._rows.impact.reverification(command.note.id)
         opened = [task for one in ids if (task := self._rows.task(one)) is not None]
@@ -61,7 +61,7 @@ class Reverifying:
         return Done(Reverification(tuple(told), is_complete=len(missing) <= room), tuple(events))
 
     def _closed(self, epic: str, command: OpenReverification) -> dict[str, str]:
-        """Return by dependent the id of its newest task in the epic with the same reason."""
+        """Return the id of the newest task in the epic with the same reason, by dependent."""
         return {
             _verified(task): task.id
             for task in self._rows.children(epic)
@@ -70,7 +70,7 @@ class Reverifying:
 
 
 def _verified(task: Task) -> str:
-    """Return the id of the dependent that a task verifies, or "" for an epic."""
+    """Return the id of the dependent that a task verifies. Return "" for an epic."""
     dependent = task.metadata.get(VERIFY)
     return dependent if isinstance(dependent, str) and task.task_type != "epic" else ""
 

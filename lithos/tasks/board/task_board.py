@@ -1,7 +1,7 @@
-"""Task board that applies task commands to the rows inside the coordinator's transaction.
+"""The task board, which applies task commands to rows in the coordinator's transaction.
 
-Each command either changes rows and returns its events, or raises a refusal and changes nothing (the caller
-rolls its savepoint back). Task edges are validated in the order of docs/spec/coordination.md §3.
+A command either changes rows and returns events, or raises a refusal and changes nothing (the caller then
+rolls back its savepoint). Task edges are validated in the order of docs/spec/coordination.md §3.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from lithos.tasks.rows.tasks import TaskRows
 
 
 def link_tasks(rows: TaskRows, edge: TaskEdge) -> None:
-    """Add an edge, or replace the metadata of an existing edge. Raises the first refusal that applies."""
+    """Add an edge. If the edge exists, replace its metadata. Raises the first refusal that applies."""
     if edge.type not in EDGE_TYPES:
         raise InvalidEdgeType(f"type must be one of {', '.join(EDGE_TYPES)}, not {edge.type!r}.")
     if edge.source == edge.target:
@@ -106,9 +106,9 @@ def _check_parent(rows: TaskRows, edge: TaskEdge) -> None:
 
 
 def _check_cycle(rows: TaskRows, edge: TaskEdge) -> None:
-    """Refuse an edge that closes a cycle.
+    """Refuse an edge that would close a cycle.
 
-    Blocking edges of both types form one graph, parent edges another.
+    Edges of both blocking types form one graph. Parent edges form another graph.
     """
     if edge.type in BLOCKING_TYPES:
         types: tuple[str, ...] = BLOCKING_TYPES
@@ -139,22 +139,22 @@ def _check_inherited_cycle(rows: TaskRows, edge: TaskEdge) -> None:
             )
 
 
-#: Maximum length of a finding's summary in its event, in characters.
+#: Maximum number of characters of a finding's summary in its event.
 SUMMARY_TOLD: Final = 300
-#: Feedback fields that the completion event carries as JSON text.
+#: Feedback fields that the completion event contains as JSON text.
 _FEEDBACK = ("cited_nodes", "misleading_nodes", "receipt_id")
 _INHERITED_CONTEXT = ("priority", "parallelizable", "phase")
 
 
 class TaskBoard(Board):
-    """Handler of task commands on rows. The caller supplies `now` and new ids."""
+    """The handler of task commands on rows. The caller supplies `now` and new ids."""
 
     def __init__(
         self, rows: TaskRows, times: ClaimTimes, new_id: Callable[[], str], *, strict: bool = False
     ) -> None:
         """`strict`:
 
-        Blocked tasks cannot be claimed. A task cannot be completed while only other agents hold claims on it.
+        Blocked tasks cannot be claimed. A task cannot be completed if only other agents hold claims on it.
         """
         self._rows = rows
         self._new_id = new_id
@@ -238,7 +238,7 @@ class TaskBoard(Board):
             return Done(None)
         changed = attrs.evolve(task, **changes)
         self._rows.put_task(changed)
-        # A filter may match the task from now on, and a gate may open or close.
+        # After this change, a filter may match the task, and a gate may open or close.
         self._marks.lower(self._rows.ready.place(task.id))
         is_gate = task.task_type == "gate" and "metadata" in changes
         ready = self.readiness.refresh_after(task.id, command.agent, now).events if is_gate else ()
@@ -303,7 +303,8 @@ class TaskBoard(Board):
             created_by=command.agent,
             created_at=now,
         )
-        # These tasks may lose an inherited blocker that now waits for them or belongs to their parent.
+        # These tasks may lose an inherited blocker. The blocker now waits for them or belongs to their
+        # parent.
         part_of = [edge.target, *self._rows.below([edge.target])] if edge.type == PARENT_CHILD else []
         former = [one for each in part_of for one in self._rows.dependents(each)]
         link_tasks(self._rows, edge)
@@ -374,7 +375,7 @@ class TaskBoard(Board):
     ) -> tuple[Sequence[EventDraft], ReadinessChange]:
         """Close a task.
 
-        Return the events to write before the closing event, and the resulting readiness change.
+        Return the events that come before the closing event, and the resulting readiness change.
         """
         self._rows.put_task(
             attrs.evolve(task, status=status, resolved_at=max(now, task.created_at), outcome=outcome)
@@ -382,7 +383,7 @@ class TaskBoard(Board):
         ended = self.readiness.end_claims(task, now)
         self._rows.drop_claims(task.id)
         after = self.readiness.refresh_after(task.id, by, now)
-        # A closed parent passes no blockers of its own on to its children.
+        # A closed parent no longer passes its blockers on to its children.
         below = self.readiness.refresh(self._rows.below([task.id]), by, now)
         return ended, ReadinessChange(after.ready, (*after.events, *below.events))
 
@@ -427,7 +428,7 @@ class TaskBoard(Board):
 
 
 def _inherited(command: SpawnTask, source: Task) -> dict[str, Any]:
-    """Return the metadata that a spawned task inherits from its source."""
+    """Return the metadata that a spawned task inherits from its source task."""
     keys = (("project",) if command.inherit_project else ()) + (
         _INHERITED_CONTEXT if command.inherit_context else ()
     )

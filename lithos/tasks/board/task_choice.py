@@ -1,8 +1,9 @@
 """Choice of the next task: the oldest ready task that matches and has a free aspect (docs/spec/vault.md §5).
 
-A choice walks the index of ready tasks, starting with the oldest. A mark remembers the position after skipped
-tasks (held by others or excluded by the filter), and the next choice of the same kind starts there. Therefore
-thousands of held tasks cost it nothing. Any change that frees a task before a mark lowers the mark.
+A choice scans the index of ready tasks from the oldest task. Tasks that other agents hold or the filter
+excludes are skipped. A mark stores the position after the skipped tasks, and the next choice of the same kind
+starts there. Thousands of held tasks therefore cost it nothing. Any change that frees a task before a mark
+lowers the mark.
 """
 
 from __future__ import annotations
@@ -17,20 +18,21 @@ from lithos.tasks.model.task_commands import NextTask
 from lithos.tasks.rows.ready_rows import FIRST, LAST, QueuePosition, ReadyTask
 from lithos.tasks.rows.tasks import TaskRows
 
-#: Maximum number of remembered choice kinds. Each kind is an aspect and a filter.
+#: Maximum number of remembered kinds of choices. A kind consists of an aspect and a filter.
 KINDS: Final = 256
-#: Number of ready tasks to read at once: first `FEW` if there is a filter, then `PAGE` if no task matched.
+#: Number of ready tasks to read at once. With a filter, the first read has `FEW` tasks. If no task matches,
+#: the next reads have `PAGE` tasks.
 FEW, PAGE = 3, 50
 
-#: Key of a remembered choice: the key of its aspect, and its filter as text.
+#: Key of a kind of choice: the key of its aspect, and its filter as text.
 Kind = tuple[str, str]
 
 
 class Marks:
-    """Mark per kind of choice: the position before which no task can be chosen.
+    """One mark for each kind of choice. No task before the position of the mark can be chosen.
 
-    A mark may be too low, but never too high. Marks belong to the committing thread. After a failed commit
-    they are discarded, because the state behind them was rolled back.
+    A mark may be too low, but never too high. Marks belong to the thread that commits. After a failed commit
+    they are discarded, because the changes on which they were based were rolled back.
     """
 
     def __init__(self) -> None:
@@ -40,11 +42,10 @@ class Marks:
         self._is_sure = True
 
     def see(self, now: datetime, *, has_backlog: bool) -> None:
-        """Begin a transaction. With `has_backlog`, some expired claims are not announced yet.
+        """Begin a transaction. With `has_backlog`, some expired claims are not yet announced.
 
-        After the clock was put back, a claim that was announced as expired may be active again, and its
-        second expiry is not announced. Until the clock has caught up, every choice therefore checks all
-        tasks.
+        If the clock was set back, a claim that was announced as expired may be active again, and its second
+        expiry is not announced. Until the clock has caught up, every choice therefore checks all tasks.
         """
         if now < self._latest:
             self._unsure_until = self._latest
@@ -54,42 +55,42 @@ class Marks:
             self._places.clear()
 
     def since(self, kind: Kind) -> QueuePosition:
-        """Return the position where a choice of this kind begins."""
+        """Return the position at which a choice of this kind begins."""
         return self._places.get(kind, FIRST)
 
     def reached(self, kind: Kind, place: QueuePosition) -> None:
-        """Set the mark of a kind, because no task before this position can be chosen."""
+        """Set the mark of a kind to a position. No task before this position can be chosen."""
         if self._is_sure:
             if len(self._places) >= KINDS and kind not in self._places:
                 self._places.clear()
             self._places[kind] = place
 
     def lower(self, place: QueuePosition | None) -> None:
-        """Lower the marks to a task that can be chosen again.
+        """Lower the marks to the position of a task that can be chosen again.
 
-        Nothing changes if `place` is None, which means that the task is not ready.
+        If `place` is None, the task is not ready, and no mark changes.
         """
         if place is not None:
             self._places |= {kind: place for kind, mark in self._places.items() if mark > place}
 
     def forget(self) -> None:
-        """Discard all marks, so that choices begin at the oldest task again."""
+        """Discard all marks, so that choices start again at the oldest task."""
         self._places.clear()
 
 
 class TaskChoice:
-    """Choice of the next task, inside the transaction that claims it."""
+    """The choice of the next task, in the transaction that claims the task."""
 
     def __init__(self, rows: TaskRows, can_take: Callable[[str, str], bool]) -> None:
-        """Create a chooser. `can_take` returns whether a task can have a claim on another aspect."""
+        """Create a chooser. `can_take` returns whether another aspect of a task may be claimed."""
         self._rows = rows
         self._can_take = can_take
         self.marks = Marks()
 
     def choose(self, wanted: NextTask, now: datetime) -> Task | None:
-        """Return the oldest ready task that matches and whose aspect no agent holds.
+        """Return the oldest ready task that matches and has no claim on the aspect.
 
-        The calling agent's own claims count as held.
+        Claims of the calling agent count too.
         """
         key = aspect_key(wanted.aspect)
         if wanted.task_id is not None:
@@ -124,10 +125,10 @@ class TaskChoice:
         return task if self._can_take(task_id, wanted.aspect) else None
 
     def _startable(self, task_id: str, now: datetime) -> Task | None:
-        """Return the task if the graph confirms that it is ready.
+        """Return the task if the task graph confirms that it is ready.
 
-        A task marked as ready may be blocked if the clock was put back before a timer's time, or if an older
-        version has changed the file meanwhile. In that case its timers are armed again.
+        A task that is marked as ready may be blocked in two cases: the clock was set back to before a timer's
+        time, or an older version has changed the file. The timers of the task are then scheduled again.
         """
         graph = self._rows.graph_before([task_id])
         task = graph.tasks.get(task_id)
@@ -141,6 +142,9 @@ class TaskChoice:
 
 
 def arm_timers(rows: TaskRows, graph: TaskGraph, task_id: str) -> None:
-    """Arm the timer gates of a waiting task again. They are closed again after the clock was put back."""
+    """Schedule the timer gates of a waiting task again.
+
+    Their gates are closed again because the clock was set back.
+    """
     for source, _ in graph.waits_for.get(task_id, ()):
         rows.ready.arm(graph.tasks[source])

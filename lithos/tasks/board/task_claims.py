@@ -1,8 +1,8 @@
 """Claims (leases with fencing tokens) on the aspects of a task: granting, renewal and release.
 
-docs/spec/coordination.md §2 specifies them.
+Specified in docs/spec/coordination.md §2.
 
-`lithos_task_next` grants a claim on a task that `TaskChoice` picks, in the same transaction.
+`lithos_task_next` grants a claim on the task that `TaskChoice` selects, in the same transaction.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from lithos.tasks.model.task import (
 from lithos.tasks.model.task_commands import ClaimAspect, ClaimedTask, NextTask, ReleaseClaim, RenewClaim
 from lithos.tasks.rows.tasks import TaskRows
 
-#: Maximum number of aspects that can be claimed on one task.
+#: Maximum number of aspects of one task that can be claimed.
 ASPECTS: Final = 1_000
-#: Maximum number of blockers in a refusal.
+#: Maximum number of blockers in the message of a refusal.
 BLOCKERS_TOLD: Final = 50
 
 
 class TaskClaims:
-    """Handler of claim commands on rows. A refused command changes nothing."""
+    """The handler of claim commands on rows. A refused command changes nothing."""
 
     def __init__(self, rows: TaskRows, times: ClaimTimes, choice: TaskChoice, *, strict: bool) -> None:
         self._rows = rows
         self._times = times
         self._choice = choice
-        #: If true, a blocked task cannot be claimed.
+        #: If True, a blocked task cannot be claimed.
         self._strict = strict
 
     def next(self, command: NextTask, now: datetime) -> Done[ClaimedTask | None]:
-        """Claim an aspect of the oldest ready task on which the aspect is free."""
+        """Claim an aspect of the oldest ready task that has no claim on this aspect."""
         task = self._choice.choose(command, now)
         if task is None:
             return Done(None)
@@ -78,7 +78,10 @@ class TaskClaims:
         return Done(ClaimGrant(claim, minutes))
 
     def release(self, command: ReleaseClaim, now: datetime) -> Done[None]:
-        """Release an aspect, even after its expiry. The event names the acting agent and the holder."""
+        """Release an aspect, even if its claim has expired.
+
+        The event names the acting agent and the holder.
+        """
         self._check_fence(command, now)
         held = self._rows.claim(command.task_id, command.aspect)
         holder = command.held_by or command.agent
@@ -90,7 +93,7 @@ class TaskClaims:
 
     def _grant(self, task: Task, command: ClaimAspect | NextTask, now: datetime) -> Done[ClaimGrant]:
         minutes = self._times.granted(command.ttl_minutes)
-        # The previous claim's expiry is still unannounced only during a backlog of expired claims.
+        # The expiry of the previous claim is still unannounced only if there is a backlog of expired claims.
         over = self._rows.ready.untold(task.id, aspect_key(command.aspect), now)
         claim = Claim(
             task_id=task.id,

@@ -12,7 +12,10 @@ from lithos.tasks.model.task import Claim, Task
 
 
 def make_event(kind: str, by: str, now: datetime, tags: Sequence[str], /, **payload: Any) -> EventDraft:
-    """Return an agent's event with the task's tags. The payload keeps the order of the arguments."""
+    """Return an event for an action of an agent, with the tags of the task.
+
+    The payload has the order of the arguments.
+    """
     return EventDraft(type=kind, agent=by, payload=payload, timestamp=now, tags=tuple(tags))
 
 
@@ -34,12 +37,12 @@ def created_event(task: Task) -> EventDraft:
 
 
 def ready_event(task: Task, by: str, now: datetime) -> EventDraft:
-    """Return the event for a task that became ready through the agent's action."""
+    """Return the event for a task that became ready because of the agent's action."""
     return make_event("task.ready", by, now, task.tags, task_id=task.id, title=task.title)
 
 
 def expired_event(claim: Claim, tags: Sequence[str], now: datetime) -> EventDraft:
-    """Return the event for an expired claim, in the name of the agent that held it."""
+    """Return the event for an expired claim. Its agent is the agent that held the claim."""
     return make_event(
         "task.claim_expired",
         claim.agent,

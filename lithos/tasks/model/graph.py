@@ -1,7 +1,7 @@
-"""Task graph with blockers, readiness, cycles and gates, and task metadata (docs/spec/coordination.md §3).
+"""The task graph: blockers, readiness, cycles, gates and task metadata (docs/spec/coordination.md §3).
 
-Edges are passed as (from, to) pairs per type. This module does not know how they are stored. Gates are tasks
-that block others until an external event has happened. Metadata is merged per key.
+Edges are passed as (from, to) pairs for each type. This module does not depend on how they are stored. Gates
+are tasks that block other tasks until an external event has happened. Metadata is merged key by key.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GATE_TYPES: Final = ("human", "timer", "ci", "pr", "external_task")
 
 
 def normalise_gate_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return valid gate metadata, with a timer's `ready_at` in UTC and whole seconds.
+    """Return valid gate metadata. The `ready_at` of a timer is in UTC and whole seconds.
 
     Raises `InvalidInput`.
     """
@@ -45,7 +45,7 @@ def normalise_gate_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_ready_at(metadata: Mapping[str, Any]) -> datetime | None:
-    """Return a timer's time, or None if it cannot be read."""
+    """Return the time of a timer, or None if it is unreadable."""
     text = metadata.get("ready_at")
     if not isinstance(text, str):
         return None
@@ -58,7 +58,7 @@ def read_ready_at(metadata: Mapping[str, Any]) -> datetime | None:
 def opens_at(task: Task) -> datetime | None:
     """Return the time at which an open timer gate opens automatically.
 
-    Every other task, and a timer gate with an unreadable time, returns None.
+    Return None for every other task, and for a timer gate with an unreadable time.
     """
     if not task.is_open or task.task_type != "gate" or task.metadata.get("gate_type") != "timer":
         return None
@@ -66,7 +66,10 @@ def opens_at(task: Task) -> datetime | None:
 
 
 def is_gate_open_to_pass(gate: Task, now: datetime) -> bool:
-    """Return whether tasks need not wait for a gate: it is completed, or an open timer past its time."""
+    """Return whether a gate no longer blocks tasks.
+
+    It must be completed, or a timer whose time has passed.
+    """
     if gate.status == "completed":
         return True
     if not gate.is_open or gate.metadata.get("gate_type") != "timer":
@@ -76,7 +79,7 @@ def is_gate_open_to_pass(gate: Task, now: datetime) -> bool:
 
 
 def check_keys(patch: Mapping[str, Any] | None) -> None:
-    """Raise `InvalidMetadataKey` for keys that the task graph has replaced, whatever their value."""
+    """Raise `InvalidMetadataKey` for keys that the task graph has replaced, whatever values they have."""
     for key in FORBIDDEN_METADATA:
         if key in (patch or {}):
             raise InvalidMetadataKey(
@@ -86,9 +89,9 @@ def check_keys(patch: Mapping[str, Any] | None) -> None:
 
 
 def merge_metadata(task_type: str, old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata merged per key. A null deletes its key.
+    """Return the merged metadata. A key with the value null is deleted.
 
-    Raises `InvalidInput` if a gate would become invalid or the metadata would grow beyond its size limit.
+    Raises `InvalidInput` if the result is an invalid gate or exceeds the size limit of metadata.
     """
     merged = {**old, **patch}
     kept = {key: value for key, value in merged.items() if value is not None or key not in patch}
@@ -98,7 +101,7 @@ def merge_metadata(task_type: str, old: Mapping[str, Any], patch: Mapping[str, A
 
 @frozen
 class Blocker:
-    """Reason why a task cannot start. `kind` is `blocker_unsatisfiable`, `gate`, `cycle` or `task`."""
+    """The reason why a task cannot start. `kind` is `blocker_unsatisfiable`, `gate`, `cycle` or `task`."""
 
     kind: str
     task_id: str
@@ -109,9 +112,9 @@ class Blocker:
 
 @frozen
 class TaskGraph:
-    """Tasks by id and, for each waiting task, its blocking edges as (predecessor id, edge type).
+    """Tasks by id, and the blocking edges of each waiting task as (predecessor id, edge type).
 
-    `through` maps (waiting task, predecessor) to the parent that has the edge, if the task inherits it.
+    If a task inherits an edge, `through` maps (waiting task, predecessor) to the parent that has the edge.
     """
 
     tasks: Mapping[str, Task]
@@ -127,7 +130,7 @@ class TaskGraph:
         return [blocker for blocker in found if blocker is not None]
 
     def is_ready(self, task: Task, now: datetime) -> bool:
-        """Return whether a task is open, of type `task`, and without unsatisfied predecessors."""
+        """Return whether a task is open, has the type `task`, and has no unsatisfied predecessors."""
         return task.is_open and task.task_type == "task" and not self.holders(task.id, now)
 
     def holders(self, task_id: str, now: datetime) -> set[str]:
@@ -165,9 +168,9 @@ class TaskGraph:
 
     @cached_property
     def _tangled(self) -> frozenset[str]:
-        """Return the tasks on cycles and the tasks that wait for a cycle.
+        """Return the tasks on cycles, and the tasks that wait for a task on a cycle.
 
-        Only these tasks need a search for a path.
+        The search for a path is needed only for these tasks.
         """
         sorter = TopologicalSorter({one: set(self._predecessors(one)) for one in self.waits_for})
         with suppress(CycleError):
@@ -183,7 +186,7 @@ class TaskGraph:
 
 
 def is_satisfied(before: Task, edge_type: str, now: datetime) -> bool:
-    """Return whether a predecessor no longer blocks through an edge of this type."""
+    """Return whether a predecessor does not block (any more) through an edge of this type."""
     if edge_type == BLOCKS:
         return before.status == "completed"
     return is_gate_open_to_pass(before, now)
@@ -192,7 +195,7 @@ def is_satisfied(before: Task, edge_type: str, now: datetime) -> bool:
 def find_path(start: str, goal: str, successors: Callable[[str], Iterable[str]]) -> list[str] | None:
     """Return the shortest path from `start` to `goal` along edges, including both ends.
 
-    If no path exists, return None.
+    Return None if there is no path.
     """
     came_from: dict[str, str | None] = {start: None}
     frontier = [start]

@@ -1,4 +1,4 @@
-"""Task tables that an import writes, and the command that announces their rows."""
+"""Task tables that an import writes, and the command that announces imported tasks."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ FINDINGS: Final = carried_table(
     "findings", "coordination.db", "id= task_id= agent= summary= knowledge_id:note created_at:time="
 )
 
-#: Imported tables, in the order of their import.
+#: Imported tables, in import order.
 CARRIED: Final = (TASKS, TASK_EDGES, CLAIMS, FINDINGS)
 
 
 @frozen(kw_only=True)
 class SettleTasks(TaskCommand[int]):
-    """Announce imported tasks that are ready, once all their predecessors are imported.
+    """Announce the imported tasks that are ready. All their predecessors must be imported.
 
     The reply is the number of ready tasks.
     """
@@ -45,5 +45,5 @@ class SettleTasks(TaskCommand[int]):
 
 
 def is_running(expires_at: Value, now: datetime) -> bool:
-    """Return whether a claim with this end is still running."""
+    """Return whether a claim with this end has not expired yet."""
     return isinstance(expires_at, str) and datetime.fromisoformat(expires_at) > now

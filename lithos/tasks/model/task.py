@@ -1,6 +1,6 @@
-"""Tasks, claims, findings and task edges as values, and the claim rules.
+"""Tasks, claims, findings and task edges as values, and the rules for claims.
 
-A claim is a limited lease of one agent on an aspect of a task (docs/spec/coordination.md §2).
+A claim is a time-limited lease of one agent on an aspect of a task (docs/spec/coordination.md §2).
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ WAITS_ON_GATE: Final = "waits_on_gate"
 PARENT_CHILD: Final = "parent_child"
 DISCOVERED_FROM: Final = "discovered_from"
 EDGE_TYPES: Final = (BLOCKS, WAITS_ON_GATE, PARENT_CHILD, DISCOVERED_FROM)
-#: Edge types whose successor waits for its predecessor. Edges of both types together must not form a cycle.
+#: Edge types that make the successor wait for the predecessor. The edges of both types together must not form
+#: a cycle.
 BLOCKING_TYPES: Final = (BLOCKS, WAITS_ON_GATE)
 
-#: Metadata keys that older versions used for dependencies. The task graph has replaced them.
+#: Metadata keys that older versions used for dependencies. The task graph has replaced these keys.
 FORBIDDEN_METADATA: Final = ("depends_on", "blocked_on")
 
 
@@ -48,13 +49,16 @@ class Task:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the task is open, so neither completed, cancelled nor failed."""
+        """Return whether the task is open, which means neither completed nor cancelled nor failed."""
         return self.status == "open"
 
 
 @frozen(kw_only=True)
 class Claim:
-    """Agent's lease on an aspect of a task until `expires_at`. The token `fence` grows with each grant."""
+    """A lease of an agent on an aspect of a task until `expires_at`.
+
+    The token `fence` increases with each grant.
+    """
 
     task_id: str
     agent: str
@@ -65,7 +69,7 @@ class Claim:
 
 @frozen
 class ClaimGrant:
-    """Granted or renewed claim, with its duration in minutes."""
+    """A granted or renewed claim, and its duration in minutes."""
 
     claim: Claim
     ttl_minutes: float
@@ -73,7 +77,7 @@ class ClaimGrant:
 
 @frozen(kw_only=True)
 class Finding:
-    """Agent's report on a task. `knowledge_id` names a note."""
+    """A report of an agent on a task. `knowledge_id` is the id of a note."""
 
     id: str
     task_id: str
@@ -85,7 +89,7 @@ class Finding:
 
 @frozen(kw_only=True)
 class TaskEdge:
-    """Relation between two tasks. The type decides its direction (docs/spec/coordination.md §3)."""
+    """A relation between two tasks. Its type determines its direction (docs/spec/coordination.md §3)."""
 
     source: str
     target: str
@@ -97,7 +101,7 @@ class TaskEdge:
 
 @frozen
 class Citation:
-    """Note cited when a task was completed, with the agent and time."""
+    """A note that was cited when a task was completed, with the agent and the time."""
 
     task_id: str
     note_id: str
@@ -105,7 +109,7 @@ class Citation:
     at: datetime
 
 
-#: Shortest claim duration that is granted as requested. A shorter request gets `_LEAST_MINUTES`.
+#: Shortest claim duration that is granted as requested. A shorter request is granted `_LEAST_MINUTES`.
 _SHORTEST_MINUTES = 0.1
 _LEAST_MINUTES = 1.0
 #: Default aspect of `lithos_task_next`.
@@ -123,33 +127,33 @@ class ClaimTimes:
     retry_minutes: float = 1
 
     def granted(self, ttl_minutes: float | None) -> float:
-        """Return the granted minutes. No request is refused.
+        """Return the granted minutes. Every request is granted.
 
-        A request of at least 0.1 is granted up to the maximum. A shorter request becomes 1.
+        A request of at least 0.1 is granted up to the maximum. A shorter request is granted 1 minute.
         """
         wanted = self.default_minutes if ttl_minutes is None else ttl_minutes
-        if not wanted >= _SHORTEST_MINUTES:  # Also true for NaN.
+        if not wanted >= _SHORTEST_MINUTES:  # The condition also covers NaN.
             wanted = _LEAST_MINUTES
         return min(wanted, self.longest_minutes)
 
     def expiry(self, ttl_minutes: float | None, now: datetime) -> datetime:
-        """Return the expiry of a claim that is made now."""
+        """Return when a claim that is made now will expire."""
         return now + timedelta(minutes=self.granted(ttl_minutes))
 
     def retry_at(self, attempts: int, now: datetime) -> datetime:
-        """Return the earliest retry time after this many failed attempts. The pause doubles each time."""
+        """Return the earliest time of the next attempt. The pause doubles with each failed attempt."""
         minutes = self.retry_minutes * 2 ** min(attempts - 1, 30)
         return now + timedelta(minutes=min(minutes, self.longest_minutes))
 
     def latest(self, now: datetime) -> datetime:
-        """Return the latest possible end of a running claim.
+        """Return the latest end that an unexpired claim can have.
 
-        A claim that ends later was made by another clock.
+        A claim with a later end was made while the clock was ahead.
         """
         return now + timedelta(minutes=self.longest_minutes)
 
 
-#: Metadata key that counts a task's failed attempts.
+#: Metadata key for the number of failed attempts at a task.
 ATTEMPTS: Final = "failed_attempts"
 
 
@@ -160,14 +164,16 @@ def count_attempts(task: Task) -> int:
 
 
 def aspect_key(aspect: str) -> str:
-    """Return the form in which aspects are compared: trimmed, case-folded and in one Unicode form."""
+    """Return the form in which aspects are compared: trimmed, case-folded and Unicode-normalised."""
     return name_key(aspect.strip())
 
 
 def check_fence(fence: int | None, task: Task | None, active: Sequence[Claim], aspect: str | None) -> None:
-    """Raise `StaleFence` unless an active claim of the open task has the fence. With None, check nothing.
+    """Raise `StaleFence` unless an active claim on the open task has this fence.
 
-    The refusal names the aspect's holder, or the latest holder of the task if no aspect is named.
+    If the fence is None, check nothing.
+
+    The refusal names the holder of the aspect. If no aspect is given, it names the latest holder of the task.
     """
     if fence is None or task is None or not task.is_open or any(claim.fence == fence for claim in active):
         return
@@ -186,7 +192,7 @@ def check_fence(fence: int | None, task: Task | None, active: Sequence[Claim], a
 
 
 def check_completable(task: Task, active: Sequence[Claim], agent: str) -> None:
-    """Check `coordination.strict`: it requires an own claim or a task without other claims.
+    """Check the rule of `coordination.strict`: the agent has a claim, or no other agent has one.
 
     Raises `ClaimFailed`.
     """
@@ -204,9 +210,9 @@ def check_completable(task: Task, active: Sequence[Claim], agent: str) -> None:
 
 
 def check_claimable(task_id: str, task: Task | None, held: Claim | None, agent: str, now: datetime) -> Task:
-    """Return the task if the agent can claim the aspect.
+    """Return the task if the agent can claim this aspect.
 
-    Raises `ClaimFailed` unless the aspect is free, expired, or held by the agent itself.
+    Raises `ClaimFailed` unless the aspect is free, its claim has expired, or the agent itself holds it.
     """
     if task is None:
         raise ClaimFailed(
@@ -230,7 +236,7 @@ def check_claimable(task_id: str, task: Task | None, held: Claim | None, agent: 
 def check_owned(
     task_id: str, aspect: str, held: Claim | None, agent: str, now: datetime | None = None
 ) -> Claim:
-    """Return the agent's own claim. With `now`, the claim must still be running. Raises `ClaimNotFound`."""
+    """Return the agent's claim. With `now`, the claim must not have expired. Raises `ClaimNotFound`."""
     if held is None or held.agent != agent:
         raise ClaimNotFound(
             f"{agent} has no claim on aspect {aspect!r} of task {task_id}. Claim it with lithos_task_claim."

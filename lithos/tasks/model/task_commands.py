@@ -1,7 +1,7 @@
-"""Task commands of the coordinator, one transaction per batch.
+"""Task commands of the coordinator. Each batch of commands is one transaction.
 
-The retention deletes claims that ended long ago. Tasks, findings and their relations are kept, because people
-and agents have written them.
+The retention deletes claims that ended long ago. Tasks, findings and their relations are not deleted, because
+people and agents have written them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from lithos.text.words.list_filters import has_tags, matches_metadata
 
 @frozen(kw_only=True)
 class TaskCommand(BoardCommand[R_co]):
-    """Request of an agent to the task board."""
+    """A request of an agent to the task board."""
 
     agent: str
 
 
 @frozen(kw_only=True)
 class CreateTask(TaskCommand[str]):
-    """Create a task with its edges. The reply is its id."""
+    """Create a task with its edges. The reply is the id of the task."""
 
     title: str
     description: str | None = None
@@ -36,13 +36,16 @@ class CreateTask(TaskCommand[str]):
     task_type: str = "task"
     depends_on: tuple[str, ...] = ()
     parent_task_id: str | None = None
-    #: Id of the new task if the call may be repeated. A repeated call creates no second task.
+    #: Id for the new task, if the call may be repeated. A repeated call then creates no second task.
     made_id: str | None = None
 
 
 @frozen(kw_only=True)
 class UpdateTask(TaskCommand[None]):
-    """Change fields. None keeps a field, metadata merges per key, and null deletes a key. No reply."""
+    """Change fields of a task.
+
+    None leaves a field unchanged, and metadata is merged by key: null deletes a key. No reply.
+    """
 
     task_id: str
     title: str | None = None
@@ -53,7 +56,7 @@ class UpdateTask(TaskCommand[None]):
 
 @frozen(kw_only=True)
 class ClaimAspect(TaskCommand[ClaimGrant]):
-    """Claim an aspect, or claim it again. The reply is the `ClaimGrant`."""
+    """Claim an aspect. An agent may claim its own aspect again. The reply is the `ClaimGrant`."""
 
     task_id: str
     aspect: str
@@ -72,7 +75,7 @@ class RenewClaim(TaskCommand[ClaimGrant]):
 
 @frozen(kw_only=True)
 class ReleaseClaim(TaskCommand[None]):
-    """Release the agent's own claim, or the claim of `held_by` that a person takes away. No reply."""
+    """Release the agent's claim. A person may also release the claim of `held_by`. No reply."""
 
     task_id: str
     aspect: str
@@ -82,7 +85,7 @@ class ReleaseClaim(TaskCommand[None]):
 
 @frozen
 class Failed:
-    """State of a task after a failed attempt. After the last attempt, `retry_at` has no value (None)."""
+    """The state of a task after a failed attempt. After the last attempt, `retry_at` is None."""
 
     attempts: int
     status: str
@@ -91,9 +94,9 @@ class Failed:
 
 @frozen(kw_only=True)
 class FailAttempt(TaskCommand[Failed]):
-    """Release an aspect because the work failed.
+    """Release an aspect because the work on it failed.
 
-    `output` is the work's last output. The reply is `Failed`.
+    `output` is the last output of the work. The reply is `Failed`.
     """
 
     task_id: str
@@ -104,7 +107,7 @@ class FailAttempt(TaskCommand[Failed]):
 
 @frozen
 class ClaimedTask:
-    """Chosen and claimed task, with all its active claims."""
+    """A task that was chosen and claimed, with all its active claims."""
 
     task: Task
     claims: Sequence[Claim]
@@ -113,9 +116,9 @@ class ClaimedTask:
 
 @frozen(kw_only=True)
 class NextTask(TaskCommand[ClaimedTask | None]):
-    """Claim the oldest ready task whose aspect is free. The reply is a `ClaimedTask` or None.
+    """Claim the oldest ready task with a free aspect. The reply is a `ClaimedTask` or None.
 
-    An aspect that the agent itself holds is not free, so the agent gets another task. A task must have all
+    An aspect that the agent itself holds is not free, so the agent gets another task. The task must have all
     `tags`.
     """
 
@@ -124,17 +127,17 @@ class NextTask(TaskCommand[ClaimedTask | None]):
     project: str | None = None
     tags: tuple[str, ...] = ()
     metadata_match: Mapping[str, Any] | None = None
-    #: Id of the task to claim, or None to claim any task.
+    #: Id of the task to claim. None means any task.
     task_id: str | None = None
 
     @property
     def is_filtered(self) -> bool:
-        """Return whether the filter excludes any task."""
+        """Return whether the filter can exclude tasks."""
         return bool(self.project is not None or self.tags or self.metadata_match)
 
     @property
     def filter_text(self) -> str:
-        """Return the filter as text. Equal filters have equal texts, and an empty filter returns ""."""
+        """Return the filter as text. Equal filters give equal texts, and an empty filter gives ""."""
         if not self.is_filtered:
             return ""
         match = sorted((self.metadata_match or {}).items())
@@ -151,7 +154,10 @@ class NextTask(TaskCommand[ClaimedTask | None]):
 
 @frozen
 class Lesson:
-    """Lesson of a completed task, as text that the learning code parses. `id` identifies the completion."""
+    """The lesson of a completed task, as text that the learning code parses.
+
+    `id` identifies the completion.
+    """
 
     id: str
     text: str
@@ -159,7 +165,10 @@ class Lesson:
 
 @frozen(kw_only=True)
 class CompleteTask(TaskCommand[list[str]]):
-    """Complete a task. The reply is the ids of the tasks it unblocked. The lists are passed on unchanged."""
+    """Complete a task.
+
+    The reply contains the ids of the tasks that it unblocked. All list fields are passed on unchanged.
+    """
 
     task_id: str
     outcome: str | None = None
@@ -167,7 +176,7 @@ class CompleteTask(TaskCommand[list[str]]):
     misleading_nodes: tuple[str, ...] | None = None
     receipt_id: str | None = None
     fence: int | None = None
-    #: Lesson stored with the completion until a `DropLesson`.
+    #: Lesson that is stored with the completion until `DropLesson` deletes it.
     lesson: Lesson | None = None
 
 
@@ -181,14 +190,14 @@ class CancelTask(TaskCommand[None]):
 
 @frozen(kw_only=True)
 class ReopenTask(TaskCommand[list[str]]):
-    """Reopen a closed task. The reply is the ids of the tasks that it blocks again."""
+    """Reopen a closed task. The reply contains the ids of the tasks that it blocks again."""
 
     task_id: str
 
 
 @frozen(kw_only=True)
 class UpsertTaskEdge(TaskCommand[None]):
-    """Link two tasks. No reply."""
+    """Add or replace an edge between two tasks. No reply."""
 
     source: str
     target: str
@@ -198,7 +207,7 @@ class UpsertTaskEdge(TaskCommand[None]):
 
 @frozen(kw_only=True)
 class SpawnTask(TaskCommand[str]):
-    """Create a follow-up task of another task. The reply is its id."""
+    """Create a follow-up task. The reply is the id of the new task."""
 
     source_task_id: str
     title: str
@@ -213,7 +222,7 @@ class SpawnTask(TaskCommand[str]):
 
 @frozen
 class Dependent:
-    """Note that depends on another note."""
+    """A note that depends on another note."""
 
     id: str
     title: str
@@ -222,7 +231,10 @@ class Dependent:
 
 @frozen
 class Reverification:
-    """Tasks of a re-verification, epic first. The list is incomplete if one call cannot create all tasks."""
+    """The tasks of a re-verification, epic first.
+
+    The list is incomplete if one call cannot create all tasks.
+    """
 
     task_ids: tuple[str, ...]
     is_complete: bool = True
@@ -230,7 +242,7 @@ class Reverification:
 
 @frozen(kw_only=True)
 class OpenReverification(TaskCommand[Reverification]):
-    """Create an epic with one task per dependent of a doubtful note. Open tasks are kept."""
+    """Create an epic with one task for each dependent of a doubtful note. Existing open tasks are reused."""
 
     note: Dependent
     reason: str
@@ -239,7 +251,7 @@ class OpenReverification(TaskCommand[Reverification]):
 
 @frozen(kw_only=True)
 class PostFinding(TaskCommand[str]):
-    """Report on a task. The reply is the finding's id."""
+    """Post a finding on a task. The reply is the id of the finding."""
 
     task_id: str
     summary: str
@@ -250,7 +262,7 @@ class PostFinding(TaskCommand[str]):
 
 @frozen(kw_only=True)
 class DropLesson(TaskCommand[None]):
-    """Delete a lesson that has been applied. No reply."""
+    """Delete a lesson after it was applied. No reply."""
 
     id: str
 

@@ -1,12 +1,12 @@
-"""Rows for the console pages about tasks and agents: board, claims with start time, journal.
+"""Rows for the console pages about tasks and agents: board, claims with start times, and journal.
 
 The journal has no index by task or agent. A query scans at most its newest `SCANNED` events in SQLite, which
 takes about 30 ms.
 
-`ImpactRows` finds the dependents of a note: tasks with findings about it or citations of it, its readers and
-its re-verification. Each query uses an index by note. `citations` stores which completed task cited which
-note, and `completions` stores the completing agent. Both are written with the completion, because the journal
-drops old events and a lesson is deleted once it is applied.
+`ImpactRows` finds everything that depends on a note: tasks with findings about it, tasks with citations of
+it, its readers, and its re-verification. Each query uses an index by note. `citations` records which
+completed task cited which note. `completions` records the completing agent. Both are written with the
+completion, because the journal drops old events, and a lesson is deleted after it was applied.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS citations(
     PRIMARY KEY(note_id, task_id)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS completions(task_id TEXT PRIMARY KEY, agent TEXT NOT NULL) WITHOUT ROWID;
 """
-#: Id of the note that a re-verification task is about. Metadata of older files may be invalid JSON.
+#: Id of the note that a re-verification task is about. In older files, the metadata may be invalid JSON.
 _IMPACT_OF: Final = "CASE WHEN json_valid(metadata) THEN json_extract(metadata,'$.impact_of') END"
 _IS_REVERIFICATION: Final = "status='open' AND instr(metadata,'\"impact_of\"')>0"
 IMPACT_INDEXES: Final = f"""
@@ -73,7 +73,7 @@ _POSTED: Final = (
 
 @frozen
 class RestingTask:
-    """Task that depends on a note, through a `finding` or as `cited` at its completion.
+    """A task that depends on a note, because of a `finding` or because its completion `cited` the note.
 
     `at` is the time of the latest finding or citation.
     """
@@ -87,7 +87,7 @@ class RestingTask:
 
 @frozen
 class Reader:
-    """Agent that read a note, and the number of reads in the access log."""
+    """An agent that read a note, and the number of reads in the access log."""
 
     agent: str
     last_read_at: datetime
@@ -95,12 +95,12 @@ class Reader:
 
 
 class ImpactRows(Rows):
-    """Queries for the dependents of notes."""
+    """Queries for everything that depends on a note."""
 
     def cite(self, task_id: str, agent: str, note_ids: Iterable[str], now: datetime) -> None:
-        """Store that a task's completion by an agent cited these notes.
+        """Record that the completion of a task by an agent cited these notes.
 
-        A repeated citation updates the time.
+        If a citation is repeated, its time is updated.
         """
         moment = format_time(now)
         rows = [(note_id, task_id, moment) for note_id in dict.fromkeys(note_ids)]
@@ -109,14 +109,17 @@ class ImpactRows(Rows):
             self._run("INSERT OR REPLACE INTO completions VALUES(?,?)", task_id, agent)
 
     def cite_journalled(self) -> None:
-        """Import the citations of completions that are still in the journal."""
+        """Import citations from completions that are still in the journal."""
         for payload, agent, at in self._all(_JOURNALLED):
             task_id, cited = _read_completion(payload)
             if task_id is not None:
                 self.cite(task_id, agent, cited, parse_time(at))
 
     def citations(self, after: tuple[str, str], most: int) -> tuple[list[Citation], tuple[str, str]]:
-        """Return at most `most` citations after a place (note, task), and the place of the last citation."""
+        """Return at most `most` citations after a position (note, task).
+
+        Also return the position of the last one.
+        """
         rows = self._all(_CITATIONS, *after, most)
         found = [
             Citation(task_id, note_id, agent or UNKNOWN_AGENT, stored_time(at))
@@ -131,16 +134,19 @@ class ImpactRows(Rows):
         )
 
     def posters(self, note_ids: Iterable[str]) -> dict[str, dict[str, datetime]]:
-        """Return by note the agents that posted findings about it, with the time of each agent's first."""
+        """Return the agents that posted findings about each note.
+
+        Each agent has the time of its first finding.
+        """
         found: dict[str, dict[str, datetime]] = {}
         for note_id, agent, at in self._all(_POSTED, listed(note_ids)):
             found.setdefault(note_id, {})[agent] = stored_time(at)
         return found
 
     def tasks(self, note_id: str, most: int) -> list[RestingTask]:
-        """Return at most `most` tasks, newest finding or citation first.
+        """Return at most `most` tasks, starting with the newest finding or citation.
 
-        Findings take precedence over citations.
+        If a task has both findings and citations, the findings count.
         """
         cited: dict[str, str] = dict(self._all(_CITED, note_id, most))
         found: dict[str, str] = dict(self._all(_FOUND, note_id, most))
@@ -154,19 +160,19 @@ class ImpactRows(Rows):
         ]
 
     def readers(self, note_id: str, most: int) -> list[Reader]:
-        """Return at most `most` agents that read the note, latest reader first."""
+        """Return at most `most` agents that read the note, starting with the latest reader."""
         rows = self._all(_READERS, note_id, most)
         return [Reader(agent, stored_time(at), reads) for agent, at, reads in rows]
 
     def reverification(self, note_id: str) -> list[str]:
-        """Return the ids of a note's open re-verification tasks and epics, oldest first."""
+        """Return the ids of the open re-verification tasks and epics of a note, oldest first."""
         return self._texts(_REVERIFICATION, note_id)
 
 
 def _read_completion(payload: str) -> tuple[str | None, list[str]]:
-    """Return the task and the cited notes of a `task.completed` event.
+    """Return the task and the cited notes in a `task.completed` event.
 
-    Return None and no notes if the event lacks either.
+    If the task or the notes are missing, return None and no notes.
     """
     try:
         told = json.loads(payload)
@@ -181,7 +187,7 @@ def _read_completion(payload: str) -> tuple[str | None, list[str]]:
 
 #: Maximum number of newest journal events to scan for a task or an agent.
 SCANNED: Final = 50_000
-#: Number of newest accesses, and of newest events, that are scanned for the counts of all agents together.
+#: Number of newest accesses, and of newest events, to scan for the counts of all agents.
 COUNTED: Final = 30_000
 _BLOCKING: Final = "('" + "','".join(BLOCKING_TYPES) + "')"
 _NEWEST: Final = (
@@ -194,7 +200,7 @@ _FIRST: Final = "0"
 
 @frozen
 class LightTask:
-    """Task fields that decide its board column."""
+    """The fields of a task that determine its board column."""
 
     id: str
     task_type: str
@@ -203,7 +209,7 @@ class LightTask:
     metadata: str
 
     def has_tag(self, tag: str) -> bool:
-        """Return whether the task has the tag or a tag below it."""
+        """Return whether the task has this tag or a tag below this tag."""
         return has_tag(load_texts(self.tags), tag)
 
     def is_of(self, project: str) -> bool:
@@ -214,7 +220,10 @@ class LightTask:
 
 @frozen
 class HeldClaim:
-    """Running claim with the time of its grant. None if an older version did not store the time."""
+    """An unexpired claim with the time of its grant.
+
+    The time is None if an older version did not store it.
+    """
 
     claim: Claim
     claimed_at: datetime | None
@@ -222,7 +231,7 @@ class HeldClaim:
 
 @frozen
 class JournalledEvent:
-    """Event as stored in the journal."""
+    """An event as it is stored in the journal."""
 
     seq: int
     type: str
@@ -232,7 +241,7 @@ class JournalledEvent:
 
 
 class BoardRows(Rows):
-    """Console data about tasks, claims and agents."""
+    """Queries on tasks, claims and agents for the console."""
 
     # -- board ---------------------------------------------------------------------------------
 
@@ -245,9 +254,9 @@ class BoardRows(Rows):
     def tasks_like(
         self, project: str | None, tag: str | None, agent: str | None, *, is_open: bool
     ) -> list[LightTask]:
-        """Return open tasks (newest first) or closed tasks (latest first) that may match the filters.
+        """Return tasks that may match the filters: open tasks (newest first) or closed tasks (latest first).
 
-        The search uses the stored text form, so the caller must check the results.
+        The query searches the stored text, so the caller must check the results.
         """
         order = "created_at" if is_open else "resolved_at"
         rows = self._all(
@@ -263,7 +272,7 @@ class BoardRows(Rows):
         return [LightTask(*row) for row in rows]
 
     def closed_ids(self, limit: int, offset: int) -> tuple[list[str], int]:
-        """Return a page of the closed task ids, latest first, and the total number."""
+        """Return one page of closed task ids, latest first, and the number of all closed tasks."""
         sql = (
             "SELECT id FROM tasks WHERE status<>'open' ORDER BY resolved_at DESC, rowid DESC LIMIT ? OFFSET ?"
         )
@@ -271,7 +280,10 @@ class BoardRows(Rows):
         return self._texts(sql, limit, offset), int(total)
 
     def claims(self, now: datetime, task_id: str | None = None) -> dict[str, list[HeldClaim]]:
-        """Return the running claims by task, oldest first. With `task_id`, only the claims on that task."""
+        """Return the unexpired claims by task, oldest first.
+
+        With `task_id`, return only the claims on this task.
+        """
         found: dict[str, list[HeldClaim]] = {}
         for begun, *row in self._all(
             f"SELECT claimed_at,{CLAIMS.columns} FROM claims"  # noqa: S608 - our names
@@ -297,7 +309,7 @@ class BoardRows(Rows):
         return found
 
     def dependents(self, task_ids: Iterable[str]) -> dict[str, int]:
-        """Return for each task the number of open tasks that it blocks through an edge."""
+        """Return the number of open tasks that each task blocks through an edge."""
         rows = self._all(
             "SELECT from_task_id,COUNT(DISTINCT to_task_id) FROM json_each(?) AS wanted"  # noqa: S608
             f" CROSS JOIN task_edges ON from_task_id=wanted.value AND task_edges.type IN {_BLOCKING}"
@@ -322,7 +334,10 @@ class BoardRows(Rows):
     def events_of_agent(
         self, agent: str, types: Sequence[str], before: datetime, most: int
     ) -> list[JournalledEvent]:
-        """Return an agent's newest events of these types before a time, newest first."""
+        """Return the newest events of an agent before a time, newest first.
+
+        Only events of the given types are returned.
+        """
         rows = self._all(
             f"SELECT seq,type,agent,payload,timestamp FROM {_NEWEST}"  # noqa: S608 - constants
             " WHERE agent=?2 AND timestamp<?3 AND type IN (SELECT value FROM json_each(?4)) LIMIT ?5",
@@ -335,7 +350,7 @@ class BoardRows(Rows):
         return list(_told(rows))
 
     def activity(self, since: datetime) -> dict[str, dict[str, int]]:
-        """Return per agent the numbers of reads, found notes and note changes since a time.
+        """Return the numbers of reads, found notes and note changes of each agent since a time.
 
         Only the newest `COUNTED` accesses and events are counted.
         """

@@ -1,9 +1,9 @@
-"""Task tables in `coordination.db`, and the migration of older files.
+"""The task tables in `coordination.db`, and the migration of older files.
 
-`ready_tasks`: ready tasks announced by `task.ready`, with their age. `timers`: open timer gates whose opening
-is not handled yet. `claim_ends`: each claim with its aspect key and a flag for an announced expiry.
-`unreadable_times`: invalid time values that a migration found. Triggers keep these tables in step even if an
-older version writes the file. `citations`: notes cited by completions (`ImpactRows`).
+`ready_tasks`: ready tasks that were announced with `task.ready`, with their age. `timers`: timer gates that
+have not been opened yet. `claim_ends`: each claim with its aspect key, and whether its expiry was announced.
+`unreadable_times`: invalid times that a migration found. Triggers update these tables even if an older
+version writes the file. `citations`: notes cited by completions (`ImpactRows`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ CREATE INDEX IF NOT EXISTS task_edges_to ON task_edges(to_task_id, type);
 
 
 def prepare(connection: apsw.Connection) -> Callable[[datetime], None]:
-    """Rename a column of an older version. The returned function converts its rows."""
+    """Rename a column of an older version. Return a function that converts its rows."""
     is_old = "task_type" not in columns_of(connection, "tasks")
     _rename_completed_at(connection)
     return partial(_convert, connection, is_old)
@@ -87,8 +87,8 @@ def _convert(connection: apsw.Connection, is_old: bool, now: datetime) -> None:
         _count_as_told(connection, now)
     if connection.execute("INSERT OR IGNORE INTO meta VALUES('completions', 1) RETURNING 1").fetchall():
         ImpactRows(connection).cite_journalled()
-    # New fences continue from the clock (Unix time in ms) if the clock is ahead of them, like event sequence
-    # numbers.
+    # If the clock (Unix time in ms) is ahead of the existing fences, new fences continue from the clock, like
+    # event sequence numbers.
     connection.execute(
         "INSERT INTO counters SELECT 'fence', MAX(?, COALESCE(MAX(fence), 0)) FROM claims WHERE true"
         " ON CONFLICT(name) DO UPDATE SET value=MAX(value, excluded.value)",
@@ -97,9 +97,9 @@ def _convert(connection: apsw.Connection, is_old: bool, now: datetime) -> None:
 
 
 def _follow_claims(connection: apsw.Connection, told_until: str) -> None:
-    """Add `claim_ends` rows for claims that a version without that table made or changed.
+    """Add the missing `claim_ends` rows. A version without that table may have made or changed claims.
 
-    If two claims now have equal aspects, the later-ending one holds the aspect. The other claim stays visible
+    If two claims have equal aspects, the claim that ends later holds the aspect. The other claim is visible
     until the aspect is claimed in its spelling. Claims that ended by `told_until` are not announced.
     """
     connection.execute(
@@ -119,7 +119,7 @@ def _follow_claims(connection: apsw.Connection, told_until: str) -> None:
 
 
 def _spell_keys(connection: apsw.Connection) -> None:
-    """Rewrite aspect keys from a version that treated two Unicode forms of one aspect as different."""
+    """Rewrite the aspect keys of an older version, which distinguished two Unicode forms of one aspect."""
     rows = connection.execute(
         "SELECT task_id,aspect_key,aspect FROM claim_ends WHERE aspect_key GLOB '*[^ -~]*'"
         " ORDER BY expires_at"
@@ -133,7 +133,7 @@ def _spell_keys(connection: apsw.Connection) -> None:
 
 
 def _count_as_told(connection: apsw.Connection, now: datetime) -> None:
-    """Mark tasks that were ready before readiness was announced, so that they cause no event."""
+    """Mark tasks that were already ready before readiness was announced. They then cause no event."""
     rows = TaskRows(connection)
     tasks = rows.tasks(status="open")
     graph = rows.graph_before(task.id for task in tasks)
@@ -148,7 +148,7 @@ def _rename_completed_at(connection: apsw.Connection) -> None:
     if "completed_at" not in columns:
         return
     if "resolved_at" in columns:
-        # A reopened task keeps its old completed_at, which must not be restored.
+        # A reopened task still has its old completed_at, which must not be restored.
         connection.execute(
             "UPDATE tasks SET resolved_at=completed_at"
             " WHERE resolved_at IS NULL AND completed_at IS NOT NULL AND status<>'open'"
@@ -158,7 +158,7 @@ def _rename_completed_at(connection: apsw.Connection) -> None:
 
 
 def _make_edges(connection: apsw.Connection, now: datetime) -> None:
-    """Convert dependencies in the metadata of open tasks to `blocks` edges. Unknown ids are skipped."""
+    """Convert dependencies in the metadata of open tasks to `blocks` edges. Unknown ids are ignored."""
     rows = connection.execute("SELECT id, metadata FROM tasks WHERE status='open'").fetchall()
     known = {str(row[0]) for row in connection.execute("SELECT id FROM tasks")}
     sql = (
@@ -174,7 +174,7 @@ def _make_edges(connection: apsw.Connection, now: datetime) -> None:
 
 
 def dependencies_of(metadata: str | None) -> Iterator[tuple[str, str]]:
-    """Return key and task id of each dependency that older versions stored in task metadata."""
+    """Yield the key and the task id of each dependency that an older version stored in task metadata."""
     content = load_object(metadata)
     for key in FORBIDDEN_METADATA:
         value = content.get(key)

@@ -1,8 +1,8 @@
-"""Repository for tasks, claims, findings, task edges and lessons in `coordination.db`, one row at a time.
+"""Repository for tasks, claims, findings, task edges and lessons in `coordination.db`.
 
-`TaskRows` works on the writer's connection in a transaction, or on the reader's connection for queries. A
-lesson is the feedback from a completed task. Lessons wait in an outbox that is written in the completion's
-transaction. A lesson is deleted once `edges.db` and `stats.db` have stored its effects.
+`TaskRows` uses the writer's connection in a transaction, or the reader's connection for queries. A lesson is
+the feedback from a completed task. Lessons wait in an outbox that is written in the transaction of the
+completion. A lesson is deleted when `edges.db` and `stats.db` have stored its effects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lithos.tasks.model.task_commands import Lesson
 from lithos.tasks.rows.board_rows import ImpactRows
 from lithos.tasks.rows.ready_rows import CLAIMS, ReadyRows
 
-#: Maximum length of the lesson queue, which grows only while a database refuses writes.
+#: Maximum number of waiting lessons. Lessons accumulate only while a database refuses writes.
 KEPT: Final = 10_000
 
 _TASKS: Final = Table(
@@ -35,7 +35,7 @@ _EDGES: Final = Table(
     "task_edges", TaskEdge, "from_task_id,to_task_id,type", kept=("created_by", "created_at"),
     names={"source": "from_task_id", "target": "to_task_id"}, metadata=OBJECT, created_at=TIME,
 )  # fmt: skip
-#: Stored spelling of the aspect with the key ?2 on the task ?1.
+#: Stored spelling of the aspect with key ?2 on task ?1.
 _SPELLING: Final = "(SELECT aspect FROM claim_ends WHERE task_id=?1 AND aspect_key=?2)"
 _CLAIM: Final = f"{CLAIMS.select} WHERE task_id=?1 AND aspect={_SPELLING}"
 _RUNNING: Final = f"{CLAIMS.select} WHERE task_id=? AND expires_at>? ORDER BY rowid"
@@ -44,7 +44,7 @@ _REGRANT: Final = (
     f" WHERE task_id=?1 AND aspect={_SPELLING}"
 )
 _TYPES: Final = "('" + "','".join(BLOCKING_TYPES) + "')"
-#: All tasks below given tasks, and all parents above given tasks. Neither relation has cycles.
+#: All tasks below the given tasks, and all parents above the given tasks. Neither relation has cycles.
 _BELOW: Final = (
     "WITH RECURSIVE down(id) AS (SELECT value FROM json_each(?1) UNION SELECT to_task_id FROM down"  # noqa: S608
     f" JOIN task_edges ON from_task_id=down.id AND type='{PARENT_CHILD}') SELECT id FROM down"
@@ -59,7 +59,7 @@ _BEFORE: Final = (
     "WITH RECURSIVE before(id) AS (SELECT ?1 UNION SELECT from_task_id FROM before"  # noqa: S608
     f" JOIN task_edges ON to_task_id=before.id AND type IN {_TYPES}) SELECT id FROM before"
 )
-#: Blocking edges to the given tasks and to their open parents, own edges first.
+#: Blocking edges to the given tasks and to their open parents. Direct edges of a task come first.
 _BLOCKING: Final = (
     "WITH RECURSIVE up(task,id,depth) AS (SELECT value,value,0 FROM json_each(?1) UNION"  # noqa: S608
     " SELECT task,from_task_id,depth+1 FROM up JOIN task_edges ON to_task_id=up.id"
@@ -67,15 +67,15 @@ _BLOCKING: Final = (
     " SELECT from_task_id,tasks.status,up.task,up.id,type FROM up CROSS JOIN task_edges ON to_task_id=up.id"
     f" AND type IN {_TYPES} JOIN tasks ON tasks.id=from_task_id ORDER BY depth,task_edges.rowid"
 )
-#: Maximum number of bound values per statement. SQLite allows far more, but this keeps statements short.
+#: Maximum number of bound values per statement. SQLite allows far more, but shorter statements are enough.
 _AT_ONCE: Final = 500
 
 
 @frozen
 class BlockingEdge:
-    """Task `source`, with its status, that `target` waits for.
+    """The task `source` with its status. The task `target` waits for it.
 
-    `holder` is the task that has the edge: `target` or one of its parents.
+    `holder` is the task that has the edge. It is `target` or one of its parents.
     """
 
     source: str
@@ -86,7 +86,7 @@ class BlockingEdge:
 
 
 class TaskRows(Rows):
-    """Plain CRUD for tasks and their related rows. The callers check the task rules."""
+    """CRUD operations on tasks and their related rows. Callers check the task rules."""
 
     @property
     def ready(self) -> ReadyRows:
@@ -97,7 +97,7 @@ class TaskRows(Rows):
         return ImpactRows(self.connection)
 
     def snapshot(self) -> AbstractContextManager[object]:
-        """Return a read transaction in which all queries see one consistent snapshot."""
+        """Return a read transaction. All queries in it see the same consistent snapshot."""
         return self.connection
 
     # -- tasks ---------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class TaskRows(Rows):
         return found
 
     def put_task(self, task: Task) -> None:
-        """Insert or replace a task. A closed task loses its readiness, and a timer gate is armed."""
+        """Insert or replace a task. A closed task is no longer ready, and a timer gate is scheduled."""
         self.connection.execute(_TASKS.upsert, _TASKS.row(task))
         self.ready.arm(task)
 
@@ -131,11 +131,11 @@ class TaskRows(Rows):
         return None if row is None else CLAIMS.read(row)
 
     def claims_of(self, task_id: str, now: datetime) -> list[Claim]:
-        """Return the unexpired claims on a task, in the order of their first grant."""
+        """Return the unexpired claims on a task, ordered by first grant."""
         return list(map(CLAIMS.read, self.connection.execute(_RUNNING, (task_id, format_time(now)))))
 
     def active_claims(self, now: datetime, task_id: str | None = None) -> dict[str, list[Claim]]:
-        """Return unexpired claims by task, in the order of their first grant.
+        """Return the unexpired claims by task, ordered by first grant.
 
         With `task_id`, only the claims on that task are returned.
         """
@@ -146,16 +146,16 @@ class TaskRows(Rows):
         return found
 
     def aspects(self, task_id: str) -> int:
-        """Return the number of claimed aspects of a task, including ended claims."""
+        """Return the number of aspects of a task that have a claim. Expired claims count too."""
         return int(self._first("SELECT COUNT(*) FROM claims WHERE task_id=?", task_id)[0])
 
     def put_claim(self, claim: Claim, now: datetime) -> None:
-        """Insert or replace the claim on an aspect. Its expiry is not announced yet."""
+        """Insert or replace the claim on an aspect. Its expiry then counts as unannounced."""
         values = (
             claim.task_id, aspect_key(claim.aspect), claim.aspect, claim.agent, format_time(now),
             format_time(claim.expires_at), claim.fence,
         )  # fmt: skip
-        # Delete an old claim with this spelling if another claim now holds the aspect.
+        # Delete an old claim with this spelling, if another claim now holds the aspect.
         self.connection.execute(
             "DELETE FROM claims WHERE task_id=?1 AND aspect=?3 AND EXISTS (SELECT 1 FROM claim_ends"
             " WHERE task_id=?1 AND aspect_key=?2 AND aspect<>?3)",
@@ -170,7 +170,7 @@ class TaskRows(Rows):
         self.ready.follow(claim)
 
     def extend_claim(self, claim: Claim) -> None:
-        """Store the new expiry of a claim and mark it as not announced."""
+        """Store the new expiry of a claim. The expiry then counts as unannounced."""
         self.connection.execute(
             "UPDATE claims SET expires_at=? WHERE task_id=? AND aspect=?",
             (format_time(claim.expires_at), claim.task_id, claim.aspect),
@@ -186,9 +186,9 @@ class TaskRows(Rows):
         self._run("DELETE FROM claims WHERE task_id=?", task_id)
 
     def drop_ended_claims(self, before: datetime, most: int) -> int:
-        """Delete at most `most` claims that ended before a time, and return their number.
+        """Delete at most `most` claims that ended before a time. Return the number of deleted claims.
 
-        Claims that an upstream Lithos wrote are kept.
+        Claims that an upstream Lithos wrote are not deleted.
         """
         return self._run(
             "DELETE FROM claims WHERE rowid IN (SELECT rowid FROM claims WHERE expires_at<?"  # noqa: S608
@@ -198,7 +198,7 @@ class TaskRows(Rows):
         )
 
     def take_fence(self) -> int:
-        """Increment the global fencing token counter and return the new value."""
+        """Increment the global counter of fencing tokens and return its new value."""
         ((fence,),) = self._all(
             "INSERT INTO counters VALUES('fence', 1)"
             " ON CONFLICT(name) DO UPDATE SET value=value+1 RETURNING value"
@@ -221,7 +221,7 @@ class TaskRows(Rows):
         return self._find(_TASKS, where, task.title, task.id, most)
 
     def repeated(self, finding_id: str, most: int) -> list[Finding]:
-        """Return other findings of the same agent and task with the same text, newest first."""
+        """Return other findings by the same agent on the same task with the same text, newest first."""
         where = (
             "WHERE (task_id,agent,summary)=(SELECT task_id,agent,summary FROM findings WHERE id=?1)"
             " AND id<>?1 ORDER BY created_at DESC LIMIT ?2"
@@ -235,7 +235,7 @@ class TaskRows(Rows):
     # -- lessons -------------------------------------------------------------------------------
 
     def add_lesson(self, lesson: Lesson) -> None:
-        """Enqueue a lesson. Beyond `KEPT`, the oldest lessons are deleted."""
+        """Enqueue a lesson. If there are more than `KEPT` lessons, delete the oldest."""
         self._run("INSERT INTO lessons VALUES(?,?)", lesson.id, lesson.text)
         self._run("DELETE FROM lessons WHERE rowid<=(SELECT MAX(rowid) FROM lessons)-?", KEPT)
 
@@ -244,7 +244,7 @@ class TaskRows(Rows):
         return [Lesson(*row) for row in self._all("SELECT id,lesson FROM lessons ORDER BY rowid")]
 
     def drop_lesson(self, lesson_id: str) -> None:
-        """Delete a lesson. Deleting it twice is harmless."""
+        """Delete a lesson. A second deletion is harmless."""
         self._run("DELETE FROM lessons WHERE id=?", lesson_id)
 
     # -- edges ---------------------------------------------------------------------------------
@@ -258,11 +258,11 @@ class TaskRows(Rows):
         return self._edges("to_task_id=?", task_id, types)
 
     def put_edge(self, edge: TaskEdge) -> None:
-        """Insert an edge. For an existing edge, only replace the metadata."""
+        """Insert an edge. If the edge exists, replace only its metadata."""
         self.connection.execute(_EDGES.upsert, _EDGES.row(edge))
 
     def successors(self, task_id: str, types: Sequence[str]) -> list[str]:
-        """Return the ids of the tasks that a task's outgoing edges lead to."""
+        """Return the ids of the tasks at which the outgoing edges of a task end."""
         return self._texts(
             "SELECT to_task_id FROM task_edges JOIN tasks ON tasks.id=to_task_id"  # noqa: S608 - placeholders
             f" WHERE from_task_id=? AND type IN ({_marks(types)}) ORDER BY task_edges.rowid",
@@ -282,14 +282,14 @@ class TaskRows(Rows):
         return list(map(_TASKS.read, rows))
 
     def below(self, task_ids: Sequence[str]) -> list[str]:
-        """Return the ids of all tasks below these parents at any depth, without the parents."""
+        """Return the ids of all descendants of these parents. The parents are not included."""
         return [task_id for task_id in self._texts(_BELOW, listed(task_ids)) if task_id not in set(task_ids)]
 
     def dependents(self, task_id: str) -> list[str]:
         """Return the ids of the tasks that an open task blocks: its successors and all tasks below them.
 
-        A parent may wait for one of its own tasks. That edge blocks the parent, but no other task below it. A
-        task also does not inherit a blocker that waits for the task itself.
+        A parent may wait for one of its own tasks. Such an edge blocks the parent, but no other task below
+        the parent. A task also does not inherit a blocker that waits for this task.
         """
         direct = self.successors(task_id, BLOCKING_TYPES)
         if not direct:
@@ -300,21 +300,24 @@ class TaskRows(Rows):
         return list(dict.fromkeys((*direct, *(one for one in inherited if one not in before))))
 
     def before(self, task_id: str) -> list[str]:
-        """Return the ids of a task and its direct and indirect predecessors along its own blocking edges."""
+        """Return the ids of a task and of its direct and indirect predecessors.
+
+        Only blocking edges of the tasks themselves count.
+        """
         return self._texts(_BEFORE, task_id)
 
     def predecessors_above(self, task_id: str) -> list[str]:
-        """Return the ids of predecessors of this task and of each of its parents, whatever their status."""
+        """Return the ids of the predecessors of this task and of all its parents, whatever their status."""
         chain = [task_id, *self._texts(_ABOVE, listed([task_id]))]
         return list(
             dict.fromkeys(edge.source for one in chain for edge in self.edges_to(one, BLOCKING_TYPES))
         )
 
     def graph_before(self, task_ids: Iterable[str], *, transitively: bool = False) -> TaskGraph:
-        """Return a graph of the tasks, their predecessors and the edges between them.
+        """Return a graph of the tasks with their predecessors and the edges between them.
 
-        With `transitively`, the graph also contains all indirect predecessors. A task also waits for the
-        predecessors of its open parents. `dependents` is the inverse relation.
+        With `transitively`, the graph also contains all indirect predecessors. A task waits for the
+        predecessors of its open parents, too. `dependents` is the inverse relation.
         """
         waits: dict[str, list[tuple[str, str]]] = {}
         through: dict[tuple[str, str], str] = {}
@@ -336,7 +339,7 @@ class TaskRows(Rows):
     def blocking_edges(self, task_ids: Sequence[str]) -> Iterator[BlockingEdge]:
         """Return the blocking edges of these tasks.
 
-        Each predecessor occurs once, even if a task and its parent both have the edge.
+        Each predecessor occurs once, even if both a task and its parent have the edge.
         """
         known = set[tuple[str, str]]()
         above: dict[str, set[str]] = {}

@@ -1,8 +1,8 @@
-"""Task board for the console: open tasks by readiness, gates, epics, closed tasks, and single tasks.
+"""The task board for the console: open tasks by readiness, gates, epics, closed tasks, and single tasks.
 
 The columns follow the rules of `lithos_task_ready` and `lithos_task_blocked`. Only displayed tasks are read
-in full. A single task comes with its related data and the effects of closing it. Task trees are limited in
-depth and size, and a repeated task is not expanded again.
+in full. A single task is returned with related data and with the effects of closing it. Task trees are
+limited in depth and size, and a repeated task is not expanded again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ COLUMNS: Final = (READY, BLOCKED, CLAIMED, DONE, GATES, EPICS)
 
 @frozen(kw_only=True)
 class BoardFilter:
-    """Filter of the board. `agent` matches the task's creator and the holders of its claims."""
+    """A filter of the board. `agent` matches the creator of a task and the holders of its claims."""
 
     project: str | None = None
     tag: str | None = None
@@ -69,11 +69,14 @@ class BoardFilter:
 
 @frozen(kw_only=True)
 class TaskCard:
-    """Task card in a column. `children` counts child tasks by status, `waiting` counts open dependents."""
+    """A task card in a column.
+
+    `children` counts child tasks by status, and `waiting` counts open dependents.
+    """
 
     task: Task
     claims: Sequence[HeldClaim] = ()
-    #: Blockers, each with the title of the blocking task or gate.
+    #: Blockers, with the title of each blocking task or gate.
     blockers: Sequence[tuple[Blocker, str]] = ()
     children: dict[str, int]
     waiting: int = 0
@@ -81,7 +84,7 @@ class TaskCard:
 
 @frozen
 class BoardColumn:
-    """Cards of a board column, and the total number of its tasks."""
+    """The cards of a board column, and the total number of tasks in the column."""
 
     name: str
     cards: Sequence[TaskCard]
@@ -91,7 +94,7 @@ class BoardColumn:
 #: Maximum depth of a task tree, and maximum number of tasks in it.
 DEEPEST: Final = 5
 MOST_BRANCHES: Final = 80
-#: Maximum number of related tasks to read per kind, and of tasks among the effects of closing.
+#: Maximum number of related tasks to read for each kind, and of tasks among the effects of closing.
 MOST_RELATED: Final = 200
 MOST_EVENTS: Final = 200
 #: Maximum number of findings to read, newest first.
@@ -100,10 +103,10 @@ MOST_FINDINGS: Final = 5_000
 
 @frozen
 class Branch:
-    """Task in a tree that waits for, or is awaited by, the task above it.
+    """A task in a tree. It waits for the task above it, or the task above waits for it.
 
-    `is_open_edge`: the edge to this branch still blocks the later task. `is_again`: the task is already in
-    the tree. `is_cut`: the tasks below it are left out.
+    `is_open_edge`: the edge to this task still blocks. `is_again`: the task already occurs in the tree.
+    `is_cut`: the tasks below it are left out.
     """
 
     task: Task
@@ -116,7 +119,7 @@ class Branch:
 
 @frozen(kw_only=True)
 class Dossier:
-    """Single task with its related data."""
+    """A single task with its related data."""
 
     task: Task
     claims: Sequence[HeldClaim]
@@ -133,10 +136,10 @@ class Dossier:
 
 @frozen(kw_only=True)
 class Effects:
-    """Effects of closing a task.
+    """The effects of closing a task.
 
-    `direct` lists tasks that wait for the closed task, each with its other predecessors. `behind` lists the
-    tasks that wait for `direct` tasks.
+    `direct` lists tasks that wait for the closed task, with their other predecessors. `behind` lists tasks
+    that wait for `direct` tasks.
     """
 
     task: Task
@@ -147,7 +150,7 @@ class Effects:
 
 
 class BoardReading:
-    """Reader of board columns and single tasks, each from one snapshot."""
+    """A reader of board columns and single tasks. Each read uses one snapshot."""
 
     def __init__(
         self,
@@ -170,7 +173,7 @@ class BoardReading:
     async def columns(
         self, wanted: BoardFilter, limit: int, *, only: str | None = None, offset: int = 0
     ) -> dict[str, BoardColumn]:
-        """Return all columns with at most `limit` cards each, or one column from an offset on."""
+        """Return all columns with at most `limit` cards each, or one column starting at an offset."""
         return await self._look(lambda: self._columns(wanted, limit, only, offset))
 
     def _columns(
@@ -192,7 +195,7 @@ class BoardReading:
     def _sort(
         self, wanted: BoardFilter, claims: dict[str, list[HeldClaim]], now: datetime
     ) -> dict[str, list[str]]:
-        """Return the open task ids of each column, newest first."""
+        """Return the ids of the open tasks in each column, newest first."""
         open_ones = list(self._open(wanted, claims))
         held_back = self._held_back(open_ones, now)
         found: dict[str, list[str]] = {name: [] for name in COLUMNS}
@@ -213,7 +216,7 @@ class BoardReading:
         return [(one.id, one.task_type) for one in found if wanted.passes(one, claims.get(one.id, ()))]
 
     def _held_back(self, tasks: Iterable[tuple[str, str]], now: datetime) -> set[str]:
-        """Return the ids of tasks with an unsatisfied predecessor. Only gates are read in full."""
+        """Return the ids of tasks with an unsatisfied predecessor. Only gates are read completely."""
         edges = list(self._tasks.blocking_edges([task_id for task_id, kind in tasks if kind == "task"]))
         gates = self._tasks.tasks_by_id(list({each.source for each in edges if each.type == WAITS_ON_GATE}))
         passed = {one for one, gate in gates.items() if is_satisfied(gate, WAITS_ON_GATE, now)}
@@ -260,7 +263,7 @@ class BoardReading:
         return await self._look(lambda: self._effects(self._task(task_id)))
 
     async def claims(self) -> list[HeldClaim]:
-        """Return all running claims, oldest first."""
+        """Return all unexpired claims, oldest first."""
         now = self._clock()
         found = await self._reading.run(lambda: self._rows.claims(now))
         return [held for some in found.values() for held in some]
@@ -333,7 +336,7 @@ class BoardReading:
 
 
 class _Tree:
-    """Walk along blocking edges from one task, with limits on depth and size."""
+    """A traversal of blocking edges from one task, with limits on depth and size."""
 
     def __init__(self, rows: TaskRows, now: datetime, *, is_forward: bool) -> None:
         self._rows = rows

@@ -1,4 +1,4 @@
-"""Task service that sends commands to the coordinator actor and runs queries on the read connection."""
+"""The task service. It sends commands to the coordinator actor and runs queries on the read connection."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from lithos.text.words.list_filters import check_metadata_match, has_tags, match
 T = TypeVar("T")
 
 COMMAND_DEADLINE = 30.0
-#: Maximum number of similar tasks or findings to report after a creation.
+#: Maximum number of similar tasks or findings to report after one is created.
 MOST_SIMILAR = 3
-#: Seconds to wait until buffered reads are stored, before the access log is queried.
+#: Seconds to wait until buffered reads are stored. Only then is the access log queried.
 FLUSH_PATIENCE = 2.0
 
 
@@ -76,7 +76,7 @@ class TaskFilter:
 
 @frozen
 class TaskView:
-    """Task with its claims and blockers, if requested."""
+    """A task with its claims and blockers, as far as they were requested."""
 
     task: Task
     claims: Sequence[Claim] | None = None
@@ -85,7 +85,7 @@ class TaskView:
 
 @frozen
 class TaskSheet:
-    """Consistent snapshot of one task with its related data. Only an open task has blockers."""
+    """A consistent snapshot of one task with its related data. Only open tasks have blockers."""
 
     task: Task
     claims: Sequence[Claim]
@@ -95,7 +95,7 @@ class TaskSheet:
 
 @frozen
 class WaitingTasks:
-    """Numbers of matching tasks that cannot be claimed now: held ready tasks, and blocked tasks."""
+    """The numbers of matching tasks that cannot be claimed now: claimed ready tasks, and blocked tasks."""
 
     waiting: int
     blocked: int
@@ -103,7 +103,7 @@ class WaitingTasks:
 
 @frozen
 class DirectedEdge:
-    """Task edge as seen from one of its tasks: `outgoing` or `incoming`."""
+    """A task edge as seen from one of its two tasks: `outgoing` or `incoming`."""
 
     edge: TaskEdge
     direction: str
@@ -111,7 +111,7 @@ class DirectedEdge:
 
 @frozen
 class PageBounds:
-    """Page of at most `limit` items after the first `offset` items."""
+    """The bounds of a page: at most `limit` items after the first `offset` items."""
 
     limit: int
     offset: int = 0
@@ -122,7 +122,7 @@ class PageBounds:
 
 
 class CompletionEffects(Protocol):
-    """Effects of a completion on the notes that it cites."""
+    """The effects of a completion on the notes that it cites."""
 
     @property
     def written(self) -> Lesson:
@@ -133,17 +133,17 @@ class CompletionEffects(Protocol):
 
 
 class CompletionLearning(Protocol):
-    """Protocol for learning from completions."""
+    """The protocol of the service that learns from completions."""
 
     async def begin(self, command: CompleteTask) -> CompletionEffects | None:
-        """Validate the feedback of a completion without changing anything.
+        """Validate the feedback of a completion. Nothing is changed.
 
         Return None if there is nothing to learn from.
         """
 
 
 class Coordination:
-    """Task use cases."""
+    """The use cases of tasks."""
 
     def __init__(
         self,
@@ -162,7 +162,10 @@ class Coordination:
         self._teaching = teaching
 
     async def run(self, command: TaskCommand[T]) -> T:
-        """Run a command durably and return its reply. Raises the command's refusal, or `StorageFailed`."""
+        """Run a command durably and return its reply.
+
+        Raises the refusal of the command, or `StorageFailed`.
+        """
         self._coordinator.touch(command.agent)
         if isinstance(command, CreateTask | SpawnTask | PostFinding):
             made = attrs.evolve(command, made_id=id_to_make())
@@ -170,9 +173,10 @@ class Coordination:
         return await self._submit(command)
 
     async def complete(self, command: CompleteTask) -> list[str]:
-        """Complete a task and return the ids of the tasks it unblocked.
+        """Complete a task. Return the ids of the tasks that it unblocked.
 
-        The feedback is validated first and applied before the return (docs/spec/memory.md §6).
+        The feedback is validated first. Its effects are applied before this call returns (docs/spec/memory.md
+        §6).
         """
         self._coordinator.touch(command.agent)
         lesson = None if self._teaching is None else await self._teaching.begin(command)
@@ -185,8 +189,9 @@ class Coordination:
     async def next(self, command: NextTask) -> ClaimedTask | WaitingTasks:
         """Claim the next task. If no task can be claimed, return how many tasks are held or blocked.
 
-        The waiting tasks are counted after the coordinator found no task. Tasks freed in between count as
-        waiting, so an agent that gets a count of zero misses none. Raises `InvalidInput`.
+        The waiting tasks are counted after the coordinator has found no task. Tasks that become free in
+        between count as waiting. If an agent gets a count of zero, there is therefore really no task. Raises
+        `InvalidInput`.
         """
         check_metadata_match(command.metadata_match)
         given = await self.run(command)
@@ -204,7 +209,7 @@ class Coordination:
         return await self._read(read)
 
     async def repeated(self, finding_id: str) -> list[Finding]:
-        """Return other findings of the same agent with the same text on the same task."""
+        """Return other findings by the same agent with the same text on the same task."""
         return await self._read(lambda: self._rows.repeated(finding_id, MOST_SIMILAR))
 
     async def list_tasks(self, wanted: TaskFilter, *, with_claims: bool) -> list[TaskView]:
@@ -224,7 +229,7 @@ class Coordination:
         return await self._read(read)
 
     async def status(self, task_id: str | None) -> list[TaskView]:
-        """Return one task with its claims, or all open tasks. An unknown id returns an empty list."""
+        """Return one task with its claims, or all open tasks. For an unknown id, return an empty list."""
         if task_id is None:
             return await self.list_tasks(TaskFilter(status="open"), with_claims=True)
         now = self._clock()
@@ -265,7 +270,7 @@ class Coordination:
         return task
 
     async def findings(self, task_id: str, since: datetime | None) -> list[Finding]:
-        """Return a task's findings later than `since`, oldest first."""
+        """Return the findings on a task that are later than `since`, oldest first."""
         found = await self._read(lambda: self._rows.findings(task_id))
         return [finding for finding in found if since is None or finding.created_at > since]
 
@@ -298,7 +303,7 @@ class Coordination:
         passes: Callable[[TaskGraph, Task], bool],
         show: Callable[[Sequence[Task]], list[TaskView]],
     ) -> tuple[list[TaskView], int]:
-        """Return a page of the open tasks of type `task` that pass, and the total number of passing tasks."""
+        """Return a page of the open tasks of type `task` that pass, and the number of all passing tasks."""
         _check_filter(wanted)
         if page.limit < 1:
             raise InvalidInput(f"limit must be at least 1, not {page.limit}.")
@@ -313,9 +318,9 @@ class Coordination:
         return await self._read(read)
 
     async def children(self, task_id: str, *, recursive: bool, include_closed: bool) -> list[Task]:
-        """Return child tasks breadth-first, oldest first per parent.
+        """Return child tasks breadth-first, the oldest child of each parent first.
 
-        Excluded closed tasks are still walked through.
+        The children of excluded closed tasks are still included.
         """
 
         def read() -> list[Task]:
@@ -331,7 +336,7 @@ class Coordination:
         return await self._read(read)
 
     async def edges(self, task_id: str, direction: str, types: tuple[str, ...]) -> list[DirectedEdge]:
-        """Return a task's edges, outgoing edges first. Raises `InvalidInput`."""
+        """Return the edges of a task, outgoing edges first. Raises `InvalidInput`."""
         if direction not in ("both", "incoming", "outgoing"):
             raise InvalidInput(f"direction must be both, incoming or outgoing, not {direction!r}.")
         for kind in types:
@@ -348,7 +353,10 @@ class Coordination:
         return await self._read(read)
 
     async def impact(self, note_id: str, most: int) -> tuple[list[RestingTask], list[Reader]]:
-        """Return tasks that depend on a note, newest first, and its readers. Each list has an upper limit."""
+        """Return the tasks that depend on a note, newest first, and the readers of the note.
+
+        Both lists are limited.
+        """
         with suppress(ActorDown, ShuttingDown, trio.TooSlowError):
             await self._coordinator.mailbox.ask(Flush(), within=FLUSH_PATIENCE)
         rows = self._rows.impact

@@ -1,7 +1,7 @@
-"""Impact of a note (docs/spec/context.md §2): its dependents, readers, tasks and quarantine.
+"""The impact of a note (docs/spec/context.md §2): dependent notes, readers, tasks and quarantine.
 
-The re-verification follows the update of the note. A caller that repeats an interrupted call gets the missing
-tasks. The files of dependents are never changed.
+The re-verification is created after the note is updated. If a call was interrupted, a repeated call creates
+the missing tasks. The files of dependent notes are never changed.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ ACTIVE, QUARANTINED = "active", "quarantined"
 
 @frozen
 class Reached:
-    """Note that depends on the queried note through `distance` steps.
+    """A note that depends on the queried note through `distance` relations.
 
-    `via` names the relation of the last step: `derived_from_ids` or the type of a typed edge.
+    `via` is the relation of the last step: `derived_from_ids`, or the type of a typed edge.
     """
 
     entry: Entry
@@ -45,7 +45,10 @@ class Reached:
 
 @frozen
 class Affected:
-    """Impact of a note. `is_whole` is False if a list was cut or some tasks could not be created yet."""
+    """The impact of a note.
+
+    `is_whole` is False if a list was truncated or some tasks could not be created yet.
+    """
 
     entry: Entry
     dependents: Sequence[Reached]
@@ -58,7 +61,7 @@ class Affected:
 
 @define(eq=False)
 class Impact:
-    """Use cases of `lithos_impact`. All methods raise `DocNotFound`."""
+    """The use cases of `lithos_impact`. All methods raise `DocNotFound`."""
 
     _catalogue: Catalogue
     _lineage: Lineage
@@ -68,12 +71,15 @@ class Impact:
     _coordination: Coordination
 
     async def preview(self, note_id: str) -> Affected:
-        """Return the impact of a note without changing anything."""
+        """Return the impact of a note. Nothing is changed."""
         await self._opening.wait_known()
         return await self._look(note_id, Reverification(()))
 
     async def quarantine(self, note_id: str, agent: str, reason: str, *, open_tasks: bool) -> Affected:
-        """Quarantine a note, then create the missing tasks. Only a new reason rewrites the note."""
+        """Quarantine a note, then create the missing tasks.
+
+        The note is rewritten only if the reason is new.
+        """
         reason = cut_name(reason)
         note = (await self._find(note_id, agent)).note
         if (note.status, note.quarantine_reason) != (QUARANTINED, reason):
@@ -82,7 +88,7 @@ class Impact:
             )
             open_tasks &= (
                 outcome.status != PROPOSED
-            )  # A proposal that waits for approval has not quarantined the note yet.
+            )  # A proposal that waits for approval does not quarantine the note yet.
         opened = await self._reverify(note_id, agent, reason) if open_tasks else Reverification(())
         return await self._look(note_id, opened)
 
@@ -132,10 +138,10 @@ class Impact:
         )
 
     async def _walk(self, note_id: str) -> tuple[list[Reached], bool]:
-        """Return the dependents of a note, breadth first, and whether the list is complete.
+        """Return the dependents of a note breadth-first, and whether the list is complete.
 
-        The walk completes each level before the next one, so that the nearest dependents are always included.
-        Notes that are created or deleted meanwhile may be missing.
+        Each level is completed before the next level begins, so that the nearest dependents are always
+        included. Notes that are created or deleted meanwhile may be missing.
         """
         seen, found = {note_id}, list[tuple[str, int, str]]()
         level, distance, looked = [note_id], 0, 0

@@ -1,4 +1,4 @@
-"""Running claims with the titles of their tasks."""
+"""Unexpired claims with the titles of their tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lithos.tasks.rows.tasks import TaskRows
 
 @frozen
 class Holding:
-    """Running claim with the title of its task."""
+    """An unexpired claim, and the title of its task."""
 
     claim: Claim
     title: str
@@ -25,26 +25,26 @@ class Holding:
 
 @frozen
 class Holdings:
-    """Earliest-ending claims, and the number of all running claims."""
+    """The claims that end first, and the number of all unexpired claims."""
 
     shown: tuple[Holding, ...]
     total: int
 
 
 class Claims:
-    """Reader of claims and task titles. It changes nothing. Raises `DatabaseFailed`."""
+    """A read-only service for claims and task titles. Raises `DatabaseFailed`."""
 
     def __init__(self, journal: CoordinationStore, reading: JournalThread) -> None:
         self._rows = journal.rows(TaskRows)
         self._reading = reading
 
     async def task_titles(self, events: Iterable[Event]) -> dict[str, str]:
-        """Return by id the titles of the tasks that the events are about."""
+        """Return the titles of the tasks that the events are about, by task id."""
         ids = sorted(set(_task_ids(events)))
         return await self._reading.run(partial(self._rows.titles, ids)) if ids else {}
 
     async def holdings(self, now: datetime, most: int) -> Holdings:
-        """Return the running claims that end first, and their total number."""
+        """Return the unexpired claims that end first, and the number of all unexpired claims."""
 
         def read() -> Holdings:
             claims = [claim for group in self._rows.active_claims(now).values() for claim in group]

@@ -1,4 +1,4 @@
-"""Checks and their views: doctor, validate, reconcile and care.
+"""The checks of doctor, validate, reconcile and care, and the views that run them.
 
 Its own package and `vaults` use it.
 Never here: repairs without the operator's consent.

@@ -1,7 +1,7 @@
-"""Background checks of all notes, run on request, and care tasks for the issues that the checks find.
+"""Background note checks that run on request, and care tasks for the issues that the checks find.
 
-A run uses short slices of the event loop with pauses between them, and a low-priority thread for texts,
-vectors and names. Other callers therefore never wait for a run.
+A run works in short slices on the event loop and pauses between the slices. Texts, vectors and names are read
+in a low-priority thread. Other callers therefore never wait for a run.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from lithos.upkeep.settings import CareConfig
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Number of rows in one call of the background thread.
+#: Number of rows that one call of the background thread handles.
 AT_ONCE: Final = 20
-#: Length of one slice on the event loop, and of the pause after it, in seconds.
+#: Seconds of one slice on the event loop, and seconds of the pause after each slice.
 SLICE, PAUSE = 0.001, 0.004
-#: A report stays fresh for `AGE` seconds or `AGE_TIMES` times the duration of its run, whichever is longer.
+#: Maximum age of a report: `AGE` seconds, or `AGE_TIMES` times the duration of its run if that is longer.
 AGE, AGE_TIMES = 10.0, 20.0
 #: Seconds that `lately` waits for the first report.
 PATIENCE: Final = 0.05
-#: Metadata key that stores the name of a care task's check.
+#: Metadata key that stores the check name of a care task.
 METADATA_KEY: Final = "care"
 
 
@@ -81,7 +81,7 @@ class CareRun:
     parts: CareSubjects
     now: datetime
     thread: Blocking
-    #: Failed checks, with the reason of each failure.
+    #: Failed checks, and the reason for each failure.
     troubles: list[str] = field(factory=list, init=False)  # bounded: the checks of one look
     _warned: Mapping[WarningKind, Sequence[Issue]] | None = field(default=None, init=False)
 
@@ -91,7 +91,7 @@ class CareRun:
         return self.parts.catalogue
 
     def entries(self) -> AsyncIterator[Entry]:
-        """Yield all notes in slices with pauses. Notes that were deleted meanwhile are left out."""
+        """Yield all notes in slices with pauses. Notes that are deleted during the run are left out."""
         return entries_of(self.catalogue)
 
     async def active(self) -> AsyncIterator[Entry]:
@@ -101,10 +101,10 @@ class CareRun:
                 yield entry
 
     async def warned(self) -> Mapping[WarningKind, Sequence[Issue]]:
-        """Return the warnings about all notes by kind.
+        """Return the warnings about all notes, grouped by kind.
 
-        A note has at most one issue of each kind, except for contradictions, which have one issue for each
-        pair of notes.
+        A note has at most one issue of each kind. Contradictions are the exception: each pair of notes has
+        its own issue.
         """
         if self._warned is None:
             found: dict[WarningKind, list[Issue]] = defaultdict(list)
@@ -140,7 +140,7 @@ class CareRun:
 
 
 async def entries_of(catalogue: Catalogue) -> AsyncIterator[Entry]:
-    """Yield the notes of a catalogue in slices. Notes that were deleted meanwhile are left out."""
+    """Yield the notes of a catalogue in slices. Notes that are deleted meanwhile are left out."""
     async for note_id in in_slices([entry.note.id for entry in catalogue]):
         if (entry := catalogue.get(note_id)) is not None:
             yield entry
@@ -158,9 +158,9 @@ async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
 
 @define(eq=False)
 class CareRuns:
-    """Background runs of the checks of a view. A requested run continues if its caller leaves.
+    """Background runs of the checks of one view. A requested run continues even if its caller disconnects.
 
-    A report lists at most `most` issues of each check.
+    A report lists at most `most` issues for each check.
     """
 
     _view: str
@@ -175,7 +175,7 @@ class CareRuns:
     _ended: trio.Event = field(factory=trio.Event, init=False)
 
     async def run(self) -> None:
-        """Run the checks whenever a caller requests a report, until cancelled."""
+        """Run the checks each time a caller requests a report. Ends only when cancelled."""
         await self._wanted.wait()
         await self._thread.run(load_checks)
         while True:
@@ -188,9 +188,9 @@ class CareRuns:
             ended.set()
 
     async def report(self, patience: float) -> IssueReport | None:
-        """Request a run, or join the current run, and return its report.
+        """Request a run, or join the current run, and return the report.
 
-        Returns None if the run takes longer than `patience` seconds.
+        Return None if the run takes longer than `patience` seconds.
         """
         ended = self._ended
         self._wanted.set()
@@ -200,9 +200,9 @@ class CareRuns:
         return None
 
     async def lately(self) -> IssueReport | None:
-        """Return the last report, which may be None before the first run.
+        """Return the last report, or None if no run has finished yet.
 
-        Request a new run if the report is too old.
+        If the report is too old, request a new run.
         """
         if self.last is None:
             return await self.report(PATIENCE)
@@ -230,16 +230,16 @@ class CareRuns:
 
 
 class Care(CareRuns):
-    """Runs of the checks of the console page Care."""
+    """The check runs of the console page Care."""
 
 
 class OverviewWarnings(CareRuns):
-    """Runs of the checks that the console overview warns about."""
+    """The check runs for the warnings on the console overview."""
 
 
 @frozen
 class OpenedTask:
-    """The care task of a check. `is_new` is False if the task existed before."""
+    """The care task of a check. `is_new` is False if the task already existed."""
 
     group: str
     task_id: str
@@ -254,9 +254,9 @@ class CareTasks:
     _turn: trio.Lock = field(factory=trio.Lock, init=False)
 
     async def open(self, report: IssueReport, agent: str) -> list[OpenedTask]:
-        """Return a task for each group of issues.
+        """Return one task for each group of issues.
 
-        A new task is created unless the group has an open task, or a task about the same issues.
+        A task is created unless the group already has an open task, or a task about the same issues exists.
         """
         async with self._turn:
             return [await self._open(group, agent) for group in report.groups.values()]

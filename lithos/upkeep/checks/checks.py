@@ -1,4 +1,4 @@
-"""The input of checks (`Installed`), and the function that runs one check in isolation and with a deadline.
+"""The input of checks (`Installed`), and a function that runs one isolated check with a deadline.
 
 Checks write only dot-named probe files, and remove them afterwards.
 """
@@ -37,12 +37,12 @@ _EXPECTED = (CorruptDatabase, DatabaseFailed, OSError)
 
 
 class CheckSkipped(Exception):
-    """Raised when a check lacks its input. Another check reports the cause."""
+    """Error for a check that lacks its input. Another check reports the cause."""
 
 
 @frozen
 class Ownership:
-    """Whether a live process owns the data directory, and the record that this process wrote."""
+    """The owner of the data directory: whether it is a live process, and the record that it wrote."""
 
     is_live: bool
     record: OwnerRecord | None
@@ -50,7 +50,7 @@ class Ownership:
 
 @frozen
 class RunningServer:
-    """The parts of a running server that checks use."""
+    """The parts of a running server that checks need."""
 
     catalogue: Catalogue
     semantic: SemanticBackend
@@ -61,7 +61,7 @@ class RunningServer:
 
 @define(eq=False, kw_only=True)
 class Installed:
-    """An installation to check, from outside or, if `live` is set, from inside its server.
+    """An installation to check. If `live` is set, the checks run inside its server, otherwise outside.
 
     `config` has the valid settings, `problems` the invalid settings, and `warnings` the ignored settings.
     """
@@ -76,12 +76,12 @@ class Installed:
     run_server: RunServer | None = None
     #: Function that loads an embedding model. All checks share the loaded embedder.
     load: Callable[[str], Embedder] = load_embedder
-    #: Function that returns the notes, and reads them first if no check has done so. Blocks.
+    #: Function that returns the notes. The first call reads them from disk. Blocks.
     take_survey: Callable[[], CheckedVault] | None = None
     live: RunningServer | None = None
     #: Name of the vault, if several vaults are checked.
     vault: str = ""
-    #: Vault and path of each note in the vaults that were checked before, by note id.
+    #: Vault and path of each note in previously checked vaults, by note id.
     elsewhere: dict[str, tuple[str, str]] | None = None
     _survey: CheckedVault | None = None
     owner: Ownership = field(default=Ownership(False, None), init=False)
@@ -99,7 +99,7 @@ class Installed:
 
     @property
     def is_live(self) -> bool:
-        """True if a server has the files open."""
+        """True if a running server has the files open."""
         return self.live is not None or self.owner.is_live
 
     @property
@@ -121,11 +121,14 @@ class Installed:
 
     @property
     def known_notes(self) -> Iterable[Entry]:
-        """The notes that were read, or nothing if the notes could not be read."""
+        """Return the known notes, or no notes if they could not be read."""
         return () if self._survey is None else self._survey.catalogue
 
     async def read_notes(self) -> CheckedVault:
-        """Return the notes, reading them first if needed. Raises `CheckSkipped` if they cannot be read."""
+        """Return the notes, and read them from disk if no check has done so.
+
+        Raises `CheckSkipped` if they cannot be read.
+        """
         if self.take_survey is not None:
             self._survey = await look_aside(self.take_survey)
         return self.survey
@@ -143,7 +146,7 @@ class Installed:
 
 
 async def run_check(check: Check, patient: Installed, bound: float) -> CheckResult:
-    """Run a check with a deadline of `bound` seconds; a crash or timeout becomes its result."""
+    """Run a check with a deadline of `bound` seconds. A crash or timeout becomes the result of the check."""
     name = check.name.replace("_", " ") if check.title else check.name
     try:
         with trio.fail_after(bound):
@@ -172,7 +175,7 @@ async def run_check(check: Check, patient: Installed, bound: float) -> CheckResu
 async def _look(check: Check, patient: Installed) -> list[CheckFinding]:
     """Run an asynchronous check on the event loop, and any other check in a thread.
 
-    Sum up note issues in one finding.
+    Combine all note issues of a check into one finding.
     """
     looked = check.look(patient)
     if isinstance(looked, AsyncIterable):
@@ -190,9 +193,9 @@ def _sum_up(check: Check, issues: Sequence[Issue]) -> CheckFinding:
 
 
 async def look_aside(call: Callable[[], T]) -> T:
-    """Run a blocking check in a worker thread that is abandoned at the deadline.
+    """Run a blocking check in a worker thread, which is abandoned at the deadline.
 
-    A hanging disk therefore cannot block `lithos doctor`. Abandoning the thread is safe because a check has
-    nothing to clean up.
+    A hanging disk therefore cannot block `lithos doctor`. An abandoned thread does no harm, because checks
+    have nothing to clean up.
     """
     return await trio.to_thread.run_sync(call, abandon_on_cancel=True)

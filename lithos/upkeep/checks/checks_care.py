@@ -1,6 +1,7 @@
 """Checks of note contents: warnings, links, near duplicates and use (docs/spec/copies.md §5).
 
-The checks are read-only. They take a `CareRun`, and those of `lithos doctor` also take an `Installed`.
+The checks are read-only. They get a `CareRun`. The checks that `lithos doctor` also runs accept an
+`Installed` too.
 """
 
 from __future__ import annotations
@@ -42,27 +43,27 @@ from lithos.upkeep.checks.care import AT_ONCE, CareRun, about, entries_of, in_sl
 from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.model.likely_targets import LikelyNotes, words_of
 
-#: Input of checks that need only the catalogue. `lithos doctor` passes an `Installed`.
+#: Input of checks that need only the note catalogue. `lithos doctor` passes an `Installed`.
 Subject: TypeAlias = CareRun | Installed
 #: A pair of note ids, in ascending order.
 Both: TypeAlias = tuple[str, str]
 
-#: Passages of a note to search for in addition to its mean, notes requested for each passage, and closest
-#: notes to compare.
+#: Number of passages to search for in addition to a note's mean vector, number of notes requested for each
+#: passage, and number of closest notes to compare.
 PASSAGES, NEAREST, CLOSEST = 3, 8, 5
-#: Maximum size of a cluster that is listed before larger clusters.
+#: Maximum size of a small cluster. Small clusters are listed before larger clusters.
 FEW: Final = 3
-#: Maximum number of notes to compare for near duplicates, most recently changed first.
+#: Maximum number of notes to compare for near duplicates. The most recently changed notes are preferred.
 COMPARED: Final = 30_000
-#: Maximum number of broken link targets for which a likely note is searched.
+#: Maximum number of broken link targets for which the check suggests a likely note.
 LINKS: Final = 2_000
-#: A text with fewer words is a stub. Only files up to this size in bytes are checked.
+#: Word count below which a text is a stub, and maximum size in bytes of the files to check.
 STUB_WORDS, STUB_BYTES = 15, 2_000
-#: Number of access records to read at once.
+#: Number of access records to read in one query.
 PAGE: Final = 20_000
 
 
-#: Severity, heading and advice of each check, most useful check first.
+#: Severity, heading and advice of each check. The most useful checks come first.
 _TEXTS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "broken": ("error", "Unreadable files and frontmatter",
         "Correct the file, or the frontmatter between the --- lines, whose keys are ignored. `lithos "
@@ -92,7 +93,7 @@ _TEXTS: Final[Mapping[str, tuple[Severity, str, str]]] = {
 
 
 def _told(name: str, *views: str) -> Callable[[Look], Look]:
-    """Register a check function with its texts."""
+    """Return a decorator that registers a check function with its texts."""
     severity, title, way_out = _TEXTS[name]
     place = 500 + list(_TEXTS).index(name)
     texts = {"title": title, "way_out": way_out}
@@ -101,9 +102,9 @@ def _told(name: str, *views: str) -> Callable[[Look], Look]:
 
 @_told("broken", CARE, DOCTOR, SYSTEM)
 async def _broken(notes: Subject) -> AsyncIterator[Issue]:
-    """Yield notes with unreadable frontmatter, and files that are not served.
+    """Yield notes with unreadable frontmatter, and files that cannot be served.
 
-    Second files of a note are left out.
+    If several files have the same note id, only the served file is reported.
     """
     catalogue = notes.catalogue
     found = filter(None, map(catalogue.get, catalogue.broken))
@@ -118,7 +119,7 @@ async def _broken(notes: Subject) -> AsyncIterator[Issue]:
 async def _with_others(
     detail: str, others: Callable[[Catalogue, str], Sequence[str]], notes: Subject
 ) -> AsyncIterator[Issue]:
-    """Yield each note that has other files, with the names of those files."""
+    """Yield each note with additional files, and name these files."""
     async for note_id in in_slices(sorted(notes.catalogue.doubles)):
         entry, paths = notes.catalogue.get(note_id), others(notes.catalogue, note_id)
         if entry is not None and paths:
@@ -158,7 +159,10 @@ _told("superseded", OVERVIEW)(partial(_warned, "superseded"))
 
 @_told("dead_links", CARE)
 async def _dead_links(notes: CareRun) -> AsyncIterator[Issue]:
-    """Yield broken link targets: first those with a likely note, then those that most notes use."""
+    """Yield broken link targets.
+
+    Targets with a likely note come first, then the targets that most notes use.
+    """
     catalogue, graph = notes.catalogue, notes.catalogue.graph
     broken = sorted(graph.broken_targets())
     if not broken:
@@ -222,9 +226,9 @@ async def _unused(notes: CareRun) -> AsyncIterator[Issue]:
 
 @_told("duplicates", CARE)
 async def _near_duplicates(notes: CareRun) -> AsyncIterator[Issue]:
-    """Yield clusters of notes that share most of their word pairs.
+    """Yield clusters of notes that have most of their word pairs in common.
 
-    Small clusters come first, sorted by similarity.
+    Small clusters come first, sorted by decreasing similarity.
     """
     catalogue = notes.catalogue
     try:
@@ -237,15 +241,15 @@ async def _near_duplicates(notes: CareRun) -> AsyncIterator[Issue]:
     for pair, share in shares.items():
         best |= {each: max(share, best.get(each, 0.0)) for each in pair}
     groups = [(max(map(best.__getitem__, group)), group) for group in clusters(shares)]
-    # Small clusters come first, because two duplicates are quick to merge and a large cluster is more likely
-    # a list.
+    # Small clusters come first. Two duplicates are quick to merge, and a large cluster is more likely a list
+    # of similar notes.
     for share, group in sorted(groups, key=lambda row: (len(row[1]) > FEW, -row[0], row[1])):
         named = map(named_of, filter(None, map(catalogue.get, group[:20])))
         yield about(f"the notes share up to {share:.0%} of their neighbouring words", *named)
 
 
 async def _candidates(notes: CareRun, vectors: VectorIndex) -> dict[Both, tuple[Entry, Entry]]:
-    """Return pairs of active notes with similar vectors that may still be duplicates."""
+    """Return pairs of active notes that have similar vectors and may be duplicates."""
     entries = [entry async for entry in notes.active()]
     entries.sort(key=lambda entry: entry.note.updated_at, reverse=True)
     if len(entries) > COMPARED:
@@ -273,7 +277,7 @@ def _nearest(vectors: VectorIndex, entries: Sequence[Entry]) -> list[list[int]]:
 
 
 def _may_repeat(one: Entry, other: Entry) -> bool:
-    """Return whether the other note is active and neither note supersedes or derives from the other."""
+    """Return whether the other note is active, and neither note supersedes the other or derives from it."""
     is_settled = any(
         its.id in (mine.supersedes, *mine.derived_from_ids)
         for mine, its in ((one.note, other.note), (other.note, one.note))
@@ -282,9 +286,9 @@ def _may_repeat(one: Entry, other: Entry) -> bool:
 
 
 async def _alike(notes: CareRun, pairs: Mapping[Both, tuple[Entry, Entry]]) -> dict[Both, float]:
-    """Return the pairs of notes that share enough words, each with its share.
+    """Return the pairs of notes with enough common words, and the common share of each pair.
 
-    Text of a template does not count, in whichever folders the notes with that template are.
+    Template text is ignored, even if notes with the same template are in different folders.
     """
     entries = list({entry.note.id: entry for pair in pairs.values() for entry in pair}.values())
     known: dict[str, Pairs] = {}
@@ -301,7 +305,7 @@ async def _alike(notes: CareRun, pairs: Mapping[Both, tuple[Entry, Entry]]) -> d
 
 
 def _word_pairs(notes: CareRun, entries: Sequence[Entry]) -> dict[str, Pairs]:
-    """Return the word pairs of each note, without the text that its folder shares. Blocks."""
+    """Return the word pairs of each note, without text that all notes of its folder share. Blocks."""
     known: dict[str, Pairs] = {}
     for entry, text in zip(entries, read_bodies(notes.parts.files, entries), strict=True):
         if text is not None:
@@ -313,13 +317,13 @@ def _word_pairs(notes: CareRun, entries: Sequence[Entry]) -> dict[str, Pairs]:
 def _shares(
     known: Mapping[str, Pairs], alike: Callable[[Pairs, Pairs], float], pairs: Iterable[Both]
 ) -> list[tuple[Both, float]]:
-    """Return the pairs of notes whose share is at least `STRONG`, each with its share."""
+    """Return the pairs of notes with a common share of at least `STRONG`, and the share of each pair."""
     both = [pair for pair in pairs if pair[0] in known and pair[1] in known]
     shares = ((pair, alike(known[pair[0]], known[pair[1]])) for pair in both)
     return [(pair, share) for pair, share in shares if share >= STRONG]
 
 
 def _templates_of(alike: Sequence[Both], known: Mapping[str, Pairs]) -> Templates:
-    """Return the word pairs that similar notes share, with the notes that contain each word pair."""
+    """Return the word pairs that similar notes have in common, and the notes that contain each word pair."""
     shared = (np.intersect1d(known[one], known[other], assume_unique=True) for one, other in alike)
     return Templates.of(known, np.unique(np.concatenate(list(shared))))

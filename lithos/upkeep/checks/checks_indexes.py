@@ -27,7 +27,7 @@ _RUN: Final = "The notes are not affected. Run `lithos reconcile`."
 _RESTART: Final = (
     "The notes are not affected. Restart the server, which rebuilds the link graph from the notes."
 )
-#: Enrichment updates the edges of changed notes within minutes.
+#: Advice for changed notes: enrichment updates their edges within minutes.
 _ENRICHES: Final = (
     "Enrichment updates the edges automatically. If the differences stay, run `lithos reconcile`."
 )
@@ -81,8 +81,8 @@ def _try_accurate(tier: str) -> CheckFinding:
 def check_indexes(patient: Installed) -> Iterator[CheckFinding]:
     """Report whether the indexes are usable and match the notes exactly.
 
-    While a server runs, only the formats are checked, because its latest changes are not on disk yet. The
-    server compares its own indexes with the notes.
+    While a server runs, its latest changes are not on disk yet, so only the formats are checked. The server
+    itself compares its indexes with the notes.
     """
     survey = patient.survey
     faults = [fault for fault in find_index_faults(patient, patient.loaded) if _matters(survey, fault)]

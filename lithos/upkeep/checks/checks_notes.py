@@ -1,7 +1,7 @@
 """Checks of the notes folder.
 
-The checks cover the notes folder, vanished files, detection of external edits, protection of saves by other
-programs, and displaced texts.
+The checks cover the notes folder, vanished files, the detection of external edits, the protection of files
+that other programs save, and displaced texts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ T = TypeVar("T")
 
 
 class _Aside:
-    """A `Blocking` that abandons its threads on cancellation, so that a hanging disk cannot block checks."""
+    """A `Blocking` that abandons its threads on cancellation.
+
+    A hanging disk therefore cannot block the checks.
+    """
 
     async def run(self, call: Callable[[], T]) -> T:
         return await look_aside(call)
@@ -48,9 +51,9 @@ class _Aside:
 
 @check("watcher", DOCTOR, place=210, when=has_data)
 async def check_watching(patient: Installed) -> AsyncIterator[CheckFinding]:
-    """Report whether the server would notice a dot-named probe file.
+    """Report whether the server would notice a new file. The test creates a dot-named probe file.
 
-    In a vault no probe is created, and the file system type decides.
+    In a vault, no probe file is created. The result depends only on the file system type.
     """
     config = patient.config
     folder, mode = config.of(StorageConfig).notes_folder, config.of(IndexConfig).watch_mode
@@ -102,9 +105,12 @@ def _vault_watching(folder: Path, mode: str, kind: str | None) -> CheckFinding:
 
 
 async def _is_noticed(folder: Path) -> bool:
-    """Return whether a folder watch notices a probe file. Raises `ListeningFailed` in exception groups."""
+    """Return whether a folder watch notices a probe file.
+
+    Raises `ListeningFailed` inside an exception group.
+    """
     files = NoteFiles(folder)
-    # An abandoned watch cannot be closed. It ends within a second after `stop`.
+    # An abandoned watch cannot be closed. The watch ends within a second after `stop`.
     listening, probe = FolderWatch(files, Threads()), Probe(files, _Aside())
 
     async def listen() -> None:
@@ -128,7 +134,7 @@ _LOCAL: Final = (
 
 @check("protection", DOCTOR, SYSTEM, place=120, when=lambda each: has_data(each) and not is_vault(each))
 def check_protection(patient: Installed) -> Iterator[CheckFinding]:
-    """Test whether the file system prevents agents and editors from overwriting each other's saves.
+    """Test whether the file system protects the saves of agents and editors from overwriting each other.
 
     Dot-named probe files are removed afterwards.
     """
@@ -167,7 +173,7 @@ def is_vault(patient: Installed) -> bool:
 
 @check("vault files", DOCTOR, SYSTEM, place=120, when=lambda each: has_data(each) and is_vault(each))
 def check_vault_files(patient: Installed) -> Iterator[CheckFinding]:
-    """Report how agents' writes affect the files of a vault, without testing it in the notes folder."""
+    """Report how writes by agents affect the files of a vault. Nothing is written to the notes folder."""
     try:
         is_near = patient.config.of(StorageConfig).notes_folder.stat().st_dev == patient.private.stat().st_dev
     except OSError as failure:
@@ -207,7 +213,7 @@ def _lacks(found: Protection, kind: str) -> Iterator[CheckFinding]:
 
 @check("displaced texts", DOCTOR, SYSTEM, place=140, when=has_data)
 def check_displaced(patient: Installed) -> Iterator[CheckFinding]:
-    """Report texts that another program saved and that no note contains."""
+    """Report saved texts of other programs that no note contains."""
     folder = patient.private / DISPLACED
     files = Displaced(folder).list()
     if files:
@@ -250,7 +256,7 @@ def _missing_notes(data: Path, folder: Path, vault: Path | None) -> CheckFinding
 
 @check("vanished files", DOCTOR, place=170, when=has_data)
 def check_vanished(patient: Installed) -> Iterator[CheckFinding]:
-    """Report notes that Lithos keeps although their files have vanished."""
+    """Report notes that Lithos still serves although their files have vanished."""
     survey = patient.survey
     catalogue = survey.catalogue
     paths = sorted(

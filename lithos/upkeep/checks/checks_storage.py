@@ -42,7 +42,7 @@ from lithos.upkeep.files.probes import (
 def check_configuration(patient: Installed) -> Iterator[CheckFinding]:
     """Report invalid values, unknown keys and unprotected access in the configuration."""
     for problem in patient.problems:
-        yield fail(f"{problem}.", "Correct the configuration: no server starts with this problem.")
+        yield fail(f"{problem}.", "Correct the configuration. Lithos cannot start until it is valid.")
     for warning in patient.warnings:
         yield warn(f"{warning}.", "Correct the name, or remove the setting.")
     for each in checks_of(CONFIGURATION):
@@ -54,10 +54,10 @@ def check_configuration(patient: Installed) -> Iterator[CheckFinding]:
 
 
 _MIB: Final = 1024 * 1024
-#: With fewer free bytes or inodes, a write may fail at any moment.
+#: Minimum free bytes and inodes. With less free space, a write may fail at any moment.
 _LEAST = (32 * _MIB, 100)
 _LITTLE = (512 * _MIB, 10_000)
-#: Maximum difference between two readings of one machine's clock. A larger difference is an error.
+#: Maximum difference between two readings of the same clock. A larger difference is an error.
 _CLOCK_SLACK: Final = timedelta(minutes=1)
 _FAR_FUTURE: Final = timedelta(days=1)
 
@@ -65,7 +65,7 @@ _ASIDE = (
     "Restore the file from a backup, or start the server. The server moves the damaged file aside, with its "
     "bytes intact, and creates a new one."
 )
-#: Advice for each database if the database is damaged.
+#: Advice for each database, shown if the database is damaged.
 _DATABASES: Final[Mapping[str, str]] = {
     "coordination.db": "This database holds tasks, claims and events, and no server starts while "
     "it is damaged. Restore it from a backup (`lithos restore`), or move it "
@@ -81,7 +81,7 @@ _DATABASES: Final[Mapping[str, str]] = {
 def check_data_directory(patient: Installed) -> Iterator[CheckFinding]:
     """Report whether Lithos can write, lock and rename files in its folders.
 
-    In a vault, only the permissions are queried.
+    In a vault, only the permissions are queried, and no file is written.
     """
     data, storage, lockless = patient.data, patient.config.of(StorageConfig), list[Path]()
     notes, vault = storage.notes_folder, storage.vault
@@ -156,7 +156,7 @@ def check_space(patient: Installed) -> Iterator[CheckFinding]:
 
 @check("databases", DOCTOR, SYSTEM, place=90, when=has_data)
 def check_databases(patient: Installed) -> Iterator[CheckFinding]:
-    """Report damaged databases, and files that earlier starts moved aside as damaged."""
+    """Report damaged databases, and damaged files that earlier starts moved aside."""
     private, is_live, sound = patient.private, patient.is_live, list[str]()
     for name, way_out in _DATABASES.items():
         path = private / name
@@ -191,7 +191,7 @@ def check_databases(patient: Installed) -> Iterator[CheckFinding]:
     )
 
 
-#: Advice for unreadable databases. A full disk must not make the operator delete sound files.
+#: Advice for unreadable databases. On a full disk, this advice prevents operators from deleting intact files.
 _UNREADABLE: Final = (
     "The file may be undamaged: a full disk, a lack of free inodes or missing permissions have "
     "the same effect. Fix the problems that the other checks report, and run doctor again. Do "
@@ -201,7 +201,7 @@ _EMPTY = "If the database held data, do not start a server. Restore the database
 
 
 def _examine_database(path: Path, *, is_live: bool) -> str | None:
-    """Return a description of the damage, or None if the database is sound or absent.
+    """Return a description of the damage, or None if the database is intact or missing.
 
     Raises `DatabaseFailed` and `OSError`.
     """
@@ -235,7 +235,7 @@ def check_layout(patient: Installed) -> Iterator[CheckFinding]:
 
 @check("clock", DOCTOR, SYSTEM, place=220, when=has_data)
 async def check_clock(patient: Installed) -> AsyncIterator[CheckFinding]:
-    """Report whether the clock is behind the newest event or the times of note files."""
+    """Report whether the clock is behind the newest event or behind the modification times of note files."""
     now, path, is_live = patient.clock(), patient.private / "coordination.db", patient.is_live
     newest = await look_aside(lambda: _newest_event(path, is_live=is_live))
     if newest is not None and newest - now > _CLOCK_SLACK:
@@ -259,4 +259,4 @@ def _newest_event(path: Path, *, is_live: bool) -> datetime | None:
     try:
         return newest_event_time(path, is_live=is_live)
     except (CorruptDatabase, DatabaseFailed, OSError):
-        return None  # the databases check reports this error
+        return None  # the check of the databases reports this error

@@ -1,7 +1,7 @@
 """Check runs for a view. A running server starts a run on demand.
 
-A running server leaves out the checks that matter only before a start: owner, port and model loading. The
-server checks the notes and indexes that it holds in memory.
+A running server skips the checks that matter only before a start: owner, port and model loading. It checks
+the notes and indexes in its memory.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from lithos.upkeep.checks.checks import Installed, look_aside, run_check
 
 #: Deadline of one check, in seconds.
 BOUND: Final = 15.0
-#: Seconds for which a report is reused instead of running the checks again.
+#: Maximum age of a report in seconds. A newer report is reused, and the checks do not run again.
 AGE: Final = 5.0
 
 
 async def examine(
     patient: Installed, view: str, bound: float, tell: Callable[[CheckResult], None] = lambda _: None
 ) -> list[CheckResult]:
-    """Run the applicable checks of a view, and pass each result to `tell` at once."""
+    """Run the applicable checks of a view. Each result is passed to `tell` as soon as the check ends."""
     results = list[CheckResult]()
     if not CHECK_MODULES:
         raise LookupError("No capability has checks. Was lithos.app.capabilities imported?")
@@ -41,7 +41,7 @@ async def examine(
 
 @frozen
 class InspectionReport:
-    """The results of one run. Earlier results explain later results."""
+    """The results of one check run. Results of earlier checks explain those of later checks."""
 
     at: datetime
     seconds: float
@@ -56,5 +56,5 @@ async def inspect(patient: Installed) -> InspectionReport:
 
 
 def shared_inspection(patient: Installed) -> Shared[InspectionReport]:
-    """Return a shared inspection. Callers that ask during a run get the result of that run."""
+    """Return a shared inspection. If a run is in progress, all callers get its result."""
     return Shared(partial(inspect, patient), AGE)

@@ -1,11 +1,11 @@
 """The scopes `graph` and `provenance_projection` of `lithos reconcile`.
 
-`run_scope` isolates the failures of each scope.
+If a scope fails, `run_scope` returns the failure, and the next scope still runs.
 
-The link graph exists only in the memory of a server, so the server compares it with the notes. The projected
-edges in `edges.db` are compared with the provenance in the frontmatter of the notes. While a server runs,
-`--dry-run` also compares the server's own indexes and edges (`Installed.live`), because the files are some
-seconds behind.
+The link graph exists only in the server's memory, so the server compares it with the notes. The projected
+edges in `edges.db` are compared with the provenance in the frontmatter of the notes. While a server runs, its
+files are some seconds behind, so `--dry-run` also compares the server's own indexes and edges
+(`Installed.live`).
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from lithos.upkeep.checks.validation import CheckedVault
 log = get_logger("lithos.reconcile")
 
 _EXPECTED = (CorruptDatabase, DatabaseFailed, IncompleteScan, IndexFailed, OSError)
-#: Maximum number of unresolved targets that a report names.
+#: Maximum number of unresolved link targets that a report names.
 _NAMED = 20
-#: Seconds to wait until the first indexing, or a change of the model, is finished.
+#: Seconds to wait for the first indexing or a model change to finish.
 PATIENCE: Final = 5.0
 
 
@@ -61,9 +61,9 @@ ReconcileResult = tuple[Sequence[Action], Sequence[Failure]]
 async def reconcile(
     patient: Installed, scopes: Sequence[str], *, dry_run: bool, progress: Progress | None = None
 ) -> list[ScopeResult]:
-    """Check derived state scope by scope, or repair it unless `dry_run`.
+    """Check derived state scope by scope, and repair it unless `dry_run` is set.
 
-    A failing scope does not stop the others.
+    If a scope fails, the next scopes still run.
     """
     known = {each.name: each for each in checks_of(RECONCILE)}
     return [await run_scope(known[scope], patient, dry_run=dry_run, progress=progress) for scope in scopes]
@@ -74,7 +74,7 @@ async def run_scope(
 ) -> ScopeResult:
     """Run one scope and return its result.
 
-    Broken storage fails with the code of the scope, a bug as `internal_error`.
+    If storage is broken, the result has the failure code of the scope. A bug gives `internal_error`.
     """
     actions: Sequence[Action] = ()
     failures: Sequence[Failure] = ()
@@ -114,12 +114,12 @@ async def look_at_indices(patient: Installed) -> Sequence[Action]:
     live = patient.live
     with trio.move_on_after(PATIENCE):
         await live.semantic.settled.wait()
-    # A change during the check is not an error: only differences that a second check finds count.
+    # A change during the check is not an error. Only differences that the second check confirms count.
     return await _compare_held(live) and await _compare_held(live)
 
 
 async def _compare_held(live: RunningServer) -> list[Action]:
-    """Compare the indexes of a running server with the notes, and return missing and surplus entries."""
+    """Compare the indexes of a running server with the notes. Return missing and surplus entries."""
     await live.visibility.reach()
     entries, fulltext, port = list(live.catalogue), live.fulltext_port, live.semantic.port
 
@@ -137,7 +137,7 @@ async def _compare_held(live: RunningServer) -> list[Action]:
 
 @check(GRAPH, RECONCILE, place=2)
 async def look_at_graph(patient: Installed) -> Sequence[Action]:
-    """Return broken links, and differences between a server's link graph and the links in the notes."""
+    """Return broken links, and differences between the server's link graph and the links in the notes."""
     if patient.live is None:
         return await Threads().run(lambda: list(_unresolved(patient.survey.catalogue.graph.resolved())))
     entries: list[Entry] = list(patient.survey.catalogue)
@@ -153,7 +153,7 @@ async def look_at_graph(patient: Installed) -> Sequence[Action]:
 
 
 def _differences(held: Resolved, fresh: Resolved) -> Iterator[Action]:
-    """Yield the differences between a link graph and one that was just built from the notes."""
+    """Yield the differences between a link graph and a graph newly built from the notes."""
     if held.fingerprint != fresh.fingerprint:
         yield Action("node_set_mismatch")
     differing = {
@@ -166,7 +166,7 @@ def _differences(held: Resolved, fresh: Resolved) -> Iterator[Action]:
 
 
 def _unresolved(fresh: Resolved) -> Iterator[Action]:
-    """Yield broken links. They are only reported, because only a person knows the intended target."""
+    """Yield broken links. They are only reported, because only a person knows the intended targets."""
     targets = sorted(target for target, found in fresh.targets.items() if found is None)
     if targets:
         yield Action(DANGLING, {"targets": targets[:_NAMED]}, len(targets))
@@ -185,9 +185,9 @@ async def look_at_provenance(patient: Installed) -> Sequence[Action]:
 
 
 async def _project_notes(patient: Installed, *, dry_run: bool) -> Sequence[Action]:
-    """Update the projected edges from the notes, or with `dry_run` only report the changes.
+    """Update the projected edges from the notes. With `dry_run`, only report the changes.
 
-    Never creates the database.
+    The function never creates the database.
 
     An unreadable file raises `IncompleteScan` before any change.
     """
@@ -200,7 +200,7 @@ async def _project_notes(patient: Installed, *, dry_run: bool) -> Sequence[Actio
 
 
 def projection_actions(outcome: ProjectionOutcome) -> tuple[Action, ...]:
-    """Return an action for each kind of edge change that occurred."""
+    """Return one action for each kind of edge change that occurred."""
     counts = {"created": outcome.created, "removed": outcome.removed, "resynced": outcome.resynced}
     return tuple(Action(reason, count=count) for reason, count in counts.items() if count)
 

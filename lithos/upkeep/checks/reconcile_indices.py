@@ -1,6 +1,6 @@
 """Reports of `lithos reconcile` (docs/spec/cli-config.md §2.2), and its scope `indices`.
 
-The scope `indices` finds inconsistencies of the search indexes and repairs them.
+The scope `indices` finds and repairs inconsistencies between the search indexes and the notes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from lithos.search.settings import SearchConfig
 from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.files.inspection import IndexStamps, inspect_fulltext, inspect_vectors
 
-#: Number of notes in one full-text commit. Committing one note takes as long as committing many.
+#: Number of notes in one full-text commit. A commit of one note takes as long as a commit of many notes.
 _FULLTEXT_SLICE = 1_000
-#: Seconds between two checks of whether an index is complete or refuses notes.
+#: Seconds between two checks of whether the index is complete or refuses notes.
 _LOOK = 0.1
-#: Maximum seconds to wait for an index of very many notes on a slow machine.
+#: Maximum seconds to wait for an index. Slow machines with very many notes need hours.
 _PATIENCE = 6 * 3600.0
 
 #: Progress callback: index name, number of notes in the index, and total.
@@ -39,7 +39,7 @@ INDICES: Final = "indices"
 GRAPH: Final = "graph"
 PROVENANCE: Final = "provenance_projection"
 SCOPES: Final = (INDICES, GRAPH, PROVENANCE)
-#: Failure code of each scope.
+#: Failure code for each scope.
 FAILURE_CODES: Final[Mapping[str, str]] = {
     INDICES: "index_rebuild_failed",
     GRAPH: "graph_rebuild_failed",
@@ -129,7 +129,7 @@ def find_index_faults(patient: Installed, load: Callable[[str], Embedder]) -> tu
     try:
         identity = load(patient.config.of(SearchConfig).embedding_model).identity
     except EmbedderUnavailable:
-        identity = None  # without the model, only the notes of the vectors are known, not their passages
+        identity = None  # without the model, only the note of each vector is known, not the passage
     vectors = inspect_vectors(survey.data / ".usearch", identity)
     kept = survey.catalogue.entities
     wanted = {entry.serial: kept.stamped(entry.stamp, entry.note)[0] for entry in entries}
@@ -141,9 +141,9 @@ def find_index_faults(patient: Installed, load: Callable[[str], Embedder]) -> tu
 def _faults(
     name: str, found: IndexStamps, wanted: Mapping[int, int], lost: frozenset[int]
 ) -> Iterator[Action]:
-    """Yield the differences of an index.
+    """Yield the differences between one index and the notes.
 
-    Notes in `lost` may be in an index, but cannot be added to it now.
+    Notes in `lost` may be in the index, but cannot be added to it now.
     """
     if found.reason is not None:
         yield Action(found.reason, {"index": name, "detail": found.detail})
@@ -153,7 +153,7 @@ def _faults(
 
 
 def index_differences(name: str, wanted: Mapping[int, int], held: Mapping[int, int]) -> Iterator[Action]:
-    """Yield an action if the index lacks notes or has surplus notes. Both maps give stamps by serial."""
+    """Yield an action if the index lacks notes or has surplus notes. Both maps contain stamps by serial."""
     plan = plan_index(wanted, held)
     if plan.total:
         yield Action(
@@ -164,7 +164,7 @@ def index_differences(name: str, wanted: Mapping[int, int], held: Mapping[int, i
 async def repair_indices(
     patient: Installed, progress: Progress | None
 ) -> tuple[tuple[Action, ...], tuple[Failure, ...]]:
-    """Find inconsistencies of the indexes, repair them and check again.
+    """Find and repair inconsistencies of the indexes, then check the indexes again.
 
     Return the repaired inconsistencies and the remaining failures.
     """
@@ -173,7 +173,7 @@ async def repair_indices(
         return (), ()
     reason = await _mend_indexes(patient, progress)
     left = await Threads().run(lambda: find_index_faults(patient, patient.load))
-    # An index that cannot be checked counts as still broken, whatever the indexer reported.
+    # An index that cannot be checked counts as broken, whatever the indexer reported.
     failures = tuple(_describe(fault, reason) for fault in left)
     return tuple(fault for fault in faults if fault.details["index"] not in _names(left)), failures
 
@@ -189,9 +189,9 @@ def _describe(fault: Action, reason: str | None) -> Failure:
 
 
 async def _mend_indexes(patient: Installed, progress: Progress | None) -> str | None:
-    """Update both indexes from the notes, as a server does when it starts.
+    """Update both indexes from the notes in the same way as a server does at startup.
 
-    Return the reason if an index could not be updated.
+    If an index could not be updated, return the reason.
     """
     fulltext = await Threads().run(partial(FulltextIndex.open, patient.data / ".tantivy"))
     try:
@@ -240,7 +240,10 @@ async def _wait(
     total: int,
     progress: Progress | None,
 ) -> str | None:
-    """Wait until an index holds all notes. Return the reason if the index refuses notes or takes too long."""
+    """Wait until an index contains all notes.
+
+    If the index refuses notes or takes too long, return the reason.
+    """
     begin = trio.current_time()
     while trio.current_time() < begin + _PATIENCE:
         with trio.move_on_after(_LOOK):

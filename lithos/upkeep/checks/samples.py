@@ -1,4 +1,7 @@
-"""Samples of the `/metrics` counters of a running server, taken every 15 s and kept in memory for an hour."""
+"""Samples of the `/metrics` counters of a running server.
+
+A sample is taken every 15 s and kept in memory for an hour.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ from attrs import define, field, frozen
 from lithos.kernel.actors.threads import Blocking
 from lithos.kernel.metrics import Metrics
 
-#: Seconds between two samples, and number of samples to keep (one hour).
+#: Seconds between two samples, and number of samples to keep (for one hour).
 INTERVAL, KEPT = 15.0, 240
-#: Length of the first sample in seconds. It is short so that a page has data early.
+#: Length of the first sample in seconds. The first sample is short so that pages soon have data.
 FIRST: Final = 3.0
 _SEARCHES: Final = ("search_duration_seconds", "lcma_retrieve_duration_seconds")
 _WRITES: Final = ("knowledge_write_duration_seconds",)
@@ -26,10 +29,11 @@ _MEMORY: Final = Path("/proc/self/statm")
 
 @frozen(kw_only=True)
 class ActivitySample:
-    """Events in the `seconds` before `at`: counts, and durations in seconds (None without events).
+    """The events in the `seconds` before `at`. Durations are in seconds, and None if there were no events.
 
-    Only successful writes and searches count. At the end of the sample, `memory` is the resident memory in
-    bytes, `head` the position of the newest event, and `subscribers` the number of event stream clients.
+    Only successful writes and searches count. Three fields describe the end of the sample: `memory` is the
+    resident memory in bytes, `head` the position of the newest event, and `subscribers` the number of event
+    stream clients.
     """
 
     at: datetime
@@ -53,9 +57,9 @@ class ActivitySample:
 
 @frozen
 class Totals:
-    """The counters at one moment.
+    """The values of all counters at one moment.
 
-    `writes` and `searches` are cumulative buckets whose last bound is infinite.
+    `writes` and `searches` are cumulative buckets. Their last bound is infinite.
     """
 
     calls: float
@@ -129,11 +133,11 @@ def _delta(
 
 
 def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | None:
-    """Return the value below which a `share` of the observations is, interpolated linearly within its bucket.
+    """Return the value below which a `share` of the observations lies. Interpolates linearly in the bucket.
 
-    `buckets` are cumulative counts by upper bound. The last bound is infinite, as in the Prometheus function
-    `histogram_quantile`. Returns None without observations, and the highest finite bound if the value exceeds
-    it.
+    `buckets` are cumulative counts by upper bound, and the last bound is infinite, as in the Prometheus
+    function `histogram_quantile`. Without observations, return None. If the value exceeds the highest finite
+    bound, return that bound.
     """
     total = buckets[-1][1]
     if not total:
@@ -147,7 +151,7 @@ def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | No
 
 
 def resident_memory() -> int:
-    """Return the resident memory in bytes, or the peak memory if the system reports only the peak."""
+    """Return the resident memory in bytes. If the system reports only peak memory, return the peak."""
     try:
         return int(_MEMORY.read_text().split()[1]) * getpagesize()
     except (OSError, ValueError, IndexError):

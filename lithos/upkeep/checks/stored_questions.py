@@ -14,15 +14,15 @@ _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE name='question_memory'"
 
 
 def count_questions(path: Path, wanted: QuestionFilter, *, is_live: bool) -> int:
-    """Return the number of matching questions in `stats.db`. Changes nothing. Blocks."""
+    """Return the number of matching questions in `stats.db`. Blocks. Changes nothing."""
     with snapshot(path, is_live=is_live) as connection:
         if connection is None or not connection.execute(_HAS_TABLE).fetchall():
-            return 0  # the file comes from an older version
+            return 0  # a file from an older version has no questions
         return QuestionRows(connection).count(wanted)
 
 
 def list_questions(path: Path, most: int, *, is_live: bool) -> list[RememberedQuestion]:
-    """Return the newest questions in `stats.db`, at most `most`. Changes nothing. Blocks."""
+    """Return the newest questions in `stats.db`, at most `most` questions. Blocks. Changes nothing."""
     with snapshot(path, is_live=is_live) as connection:
         if connection is None or not connection.execute(_HAS_TABLE).fetchall():
             return []
@@ -30,7 +30,7 @@ def list_questions(path: Path, most: int, *, is_live: bool) -> list[RememberedQu
 
 
 def forget_stored_questions(path: Path, wanted: QuestionFilter, now: datetime) -> int:
-    """Delete the matching questions and return their number.
+    """Delete the matching questions and return the number of deleted questions.
 
     The caller must own the data directory. Blocks.
     """

@@ -1,6 +1,6 @@
 """The command `lithos validate`, which finds issues in all note files and repairs them with `--fix`.
 
-`survey_notes` reads the notes into a catalogue without changing anything, even while a server runs.
+`survey_notes` reads the notes into a catalogue and changes nothing. It works even while a server runs.
 """
 
 from __future__ import annotations
@@ -65,23 +65,23 @@ class CheckedVault:
     files: NoteFiles
     catalogue: Catalogue
     is_live: bool
-    #: Serials of notes that stay known although their files cannot be read now.
+    #: Serials of known notes whose files cannot be read now.
     unreadable: frozenset[int] = frozenset()
 
     @property
     def nameless(self) -> dict[str, str]:
-        """Ids of the notes whose files do not contain an id, by path."""
+        """Ids of notes whose files contain no id, by path."""
         return {each.path: each.note.id for each in self.catalogue if not each.identified}
 
     @property
     def doubled(self) -> dict[str, str]:
-        """Ids that several files have, each with the path of the file that Lithos serves."""
+        """Ids that occur in several files, each mapped to the path of the file that Lithos serves."""
         entries = filter(None, map(self.catalogue.get, self.catalogue.doubles))
         return {entry.note.id: entry.path for entry in entries}
 
     @property
     def copies(self) -> dict[str, str]:
-        """Paths of the conflict copies, each with the path of its note."""
+        """Paths of conflict copies, each mapped to the path of its note."""
         return {path: copy.original for _, path, copy in self.catalogue.copied()}
 
     @property
@@ -93,7 +93,7 @@ class CheckedVault:
 def read_note_rows(private: Path, *, is_live: bool) -> NoteRows:
     """Return the records of note files in `coordination.db`.
 
-    The result is empty for a damaged database, with which no server starts.
+    The result is empty if the database is damaged. A server does not start with a damaged database.
     """
     try:
         with snapshot(private / "coordination.db", is_live=is_live) as connection:
@@ -103,7 +103,7 @@ def read_note_rows(private: Path, *, is_live: bool) -> NoteRows:
 
 
 def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle = PLAIN) -> CheckedVault:
-    """Read the notes of a data directory, with the serials that the indexes use. Blocks.
+    """Read the notes of a data directory with the serials that the indexes use. Blocks.
 
     Raises `FileNotFoundError` if the notes folder does not exist.
     """
@@ -122,7 +122,8 @@ def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle 
         with snapshot(private / "manifest.db", is_live=is_live) as connection:
             scanned = scan(files, Manifest.view(connection, style.reading), catalogue)
     except CorruptDatabase:
-        # The next start moves the damaged manifest away and numbers the notes again. So does this survey.
+        # The next start would move the damaged manifest away and renumber the notes, so this survey also
+        # renumbers them.
         catalogue = Catalogue(NoteRecords(records), style)
         scanned = scan(files, Manifest.view(None), catalogue)
     lost = {*scanned.vanished, *(each.note.id for each in catalogue if each.path in catalogue.skipped)}
@@ -131,7 +132,7 @@ def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle 
 
 
 def _recorded(private: Path, is_live: bool, ids: Collection[str]) -> Mapping[str, RecordedPath]:
-    """Return the last paths of notes from the history, or nothing if the history is damaged."""
+    """Return the last known paths of notes from the history. Return no paths if the history is damaged."""
     try:
         with snapshot(private / HISTORY, is_live=is_live) as connection:
             return {} if connection is None else read_places(connection, ids)
@@ -140,7 +141,7 @@ def _recorded(private: Path, is_live: bool, ids: Collection[str]) -> Mapping[str
 
 
 def _versions(private: Path, is_live: bool, note_id: str) -> list[bytes]:
-    """Return the kept versions of a note, or nothing if the history is damaged."""
+    """Return the stored versions of a note. Return no versions if the history is damaged."""
     try:
         with snapshot(private / HISTORY, is_live=is_live) as connection:
             return [] if connection is None else read_contents(connection, note_id, MOST_VERSIONS)
@@ -148,18 +149,18 @@ def _versions(private: Path, is_live: bool, note_id: str) -> list[bytes]:
         return []
 
 
-#: Seconds to wait for a program that is writing a file, and seconds between two attempts.
+#: Seconds to wait while another program writes a file, and seconds between two attempts.
 _PATIENCE, _PAUSE = 2.0, 0.02
-#: Number of files to write at once, so that they share the syncs of their folders.
+#: Number of files to write at once, so that they share folder syncs.
 _BATCH = 32
 
-#: Progress callback: the name of the step, the number done, and the total.
+#: Progress callback: name of the step, number of finished items, and total number.
 Progress = Callable[[str, int, int], None]
 
 
 @frozen
 class Validation:
-    """The note files of a folder, and their issues in groups."""
+    """The note files of a folder, and their issues by group."""
 
     folder: NoteFolder = field(repr=False)
     groups: Sequence[IssueGroup]
@@ -176,7 +177,7 @@ class Validation:
 
 @frozen
 class Fixing:
-    """The number of fixed issues, the remaining issues, and the errors of files that were not written."""
+    """The result of a fix: number of fixed issues, remaining issues, and an error for each unwritten file."""
 
     fixed: int
     left: Validation
@@ -191,13 +192,13 @@ def validate_notes(
     doubled: Mapping[str, str] | None = None,
     copies: Mapping[str, str] | None = None,
 ) -> Validation:
-    """Read all files and return their issues.
+    """Read all note files and return their issues.
 
     Changes nothing. Blocks. Raises `OSError` if the notes folder cannot be read.
 
-    `ids` maps paths of files that contain no id to their ids, unless the path determines the id. `doubled`
-    maps each id of several files to the path that counts; for other such ids, the first path counts. `copies`
-    are not notes and stay unchanged. A survey provides all three arguments.
+    A survey provides the last three arguments. `ids` maps files without an id to their ids, unless the path
+    determines the id. `doubled` maps each id that several files have to the path that counts. If such an id
+    is missing there, its first path counts. `copies` are not notes and stay unchanged.
     """
     ids, copies = ids or {}, copies or {}
     os.scandir(files.root).close()  # raises for an unreadable folder, which looks empty in a listing
@@ -215,7 +216,7 @@ def validate_notes(
 
 
 def find_escapes(root: Path) -> list[str]:
-    """Return the symbolic links to notes or folders that lead out of the notes folder, sorted. Blocks."""
+    """Return the sorted symbolic links that lead to notes or folders outside the notes folder. Blocks."""
     found: list[str] = []
     real_root = os.path.realpath(root)
     for folder, folders, names in os.walk(real_root):
@@ -237,7 +238,7 @@ def _check(
         source = files.read(path)
         return _checked(path, source.data, source.state, stand_in, style)
     except (OSError, OutsideKnowledge) as failure:
-        return CheckedFile(path=path, reason=f"it cannot be read: {failure}")
+        return CheckedFile(path=path, reason=f"the file cannot be read: {failure}")
     except UnreadableNote as problem:
         return CheckedFile(path=path, reason=problem.reason)
 
@@ -259,10 +260,12 @@ def fix_notes(
     amendments: Sequence[Amendment],
     progress: Progress | None = None,
 ) -> Fixing:
-    """Write the planned amendments, each file whole or not at all, and validate all files again. Blocks.
+    """Write the planned amendments, then validate all files again.
 
-    The change counts as an edit by a person, so the next start records it as a version. Only the owner of the
-    data directory may call this function. A file that cannot be written does not stop the others.
+    Each file is written whole or not at all. Blocks.
+
+    The change counts as an edit by a person, and the next start records it as a version. Only the owner of
+    the data directory may call this function. If a file cannot be written, the next files are still written.
     """
     folder = before.folder
     known = {file.path: file for file in folder.files}
@@ -289,7 +292,7 @@ def _nameless(folder: NoteFolder) -> dict[str, str]:
 def _write(
     files: NoteFiles, batch: Sequence[Amendment], known: Mapping[str, CheckedFile], style: VaultStyle
 ) -> Mapping[str, str]:
-    """Write the files of a batch. Return the reason for each file that could not be written, by path."""
+    """Write a batch of files. Return the reason for each file that could not be written, by path."""
     reasons: dict[str, str] = {}
     puts: list[Put] = []
     times: list[FileState] = []
@@ -299,7 +302,7 @@ def _write(
             puts.append(put)
             times.append(before)
         except (OSError, OutsideKnowledge) as failure:
-            reasons[amendment.path] = f"it cannot be read: {failure}"
+            reasons[amendment.path] = f"the file cannot be read: {failure}"
         except UnreadableNote as problem:
             reasons[amendment.path] = problem.reason
         except (FileChanged, FileBusy) as failure:
@@ -315,9 +318,9 @@ def _write(
 def _prepare(
     files: NoteFiles, amendment: Amendment, checked: CheckedFile, style: VaultStyle
 ) -> tuple[Put, FileState]:
-    """Return the change and the previous state of the file.
+    """Return the planned change, and the previous state of the file.
 
-    Raises `FileChanged` if the file differs from the validated file.
+    Raises `FileChanged` if the file has changed since the validation.
     """
     source = _read_patiently(files, amendment.path)
     stand_in = checked.note.id if checked.note is not None and "id" not in checked.given else None
@@ -330,7 +333,7 @@ def _prepare(
 
 
 def _read_patiently(files: NoteFiles, path: str) -> ReadFile:
-    """Read a file. Wait while another program is writing it, and raise `FileBusy` if that takes too long."""
+    """Read a file. If another program is writing it, wait, and raise `FileBusy` if that takes too long."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -342,9 +345,9 @@ def _read_patiently(files: NoteFiles, path: str) -> ReadFile:
 
 
 def _settle(files: NoteFiles, displaced: Displaced) -> None:
-    """Remove the replaced files, after a grace period in which other programs may still open them.
+    """Remove the replaced files after a grace period, in which other programs may still open them.
 
-    Files that may be written to for longer are left to the next start of a server.
+    If other programs may write to a file for longer, the next server start removes the file.
     """
     kept = [each for each in files.take_kept() if each.is_leased]
     if kept:
@@ -359,17 +362,17 @@ def _save(files: NoteFiles, displaced: Displaced, kept: Kept, data: bytes) -> No
 
 
 def _keep_time(files: NoteFiles, put: Put, before: FileState) -> str | None:
-    """Restore the file's modification time, which dates a note without dates.
+    """Restore the modification time of a file, because this time dates notes without date fields.
 
-    Return the reason if the time could not be restored.
+    If the time could not be restored, return the reason.
     """
     if len(put.data) == before.size:
-        return None  # with unchanged size and time, no scan would notice the change
+        return None  # if size and time were unchanged, no scan would notice the change
     time = before.mtime_ns
     try:
         os.utime(files.root / put.path, ns=(time, time))
     except OSError as failure:
-        return f"it was written, but its time could not be kept: {failure}"
+        return f"the file was written, but its modification time could not be restored: {failure}"
     return None
 
 
@@ -379,5 +382,8 @@ def _explain(failure: Exception) -> str:
     if isinstance(failure, FileBusy):
         return "another program is writing the file; close it there, then run the command again"
     if isinstance(failure, NotSynced):
-        return f"it was written, but the disk does not confirm it: {failure}. Check the disk"
-    return f"it cannot be written: {failure}. Check its permissions, those of its folder and the disk space"
+        return f"the file was written, but the disk does not confirm it: {failure}. Check the disk"
+    return (
+        f"the file cannot be written: {failure}. Check the permissions of the file and its "
+        "folder, and the disk space"
+    )

@@ -1,4 +1,4 @@
-"""Counts of how useful the notes were to agents, from stored data (docs/spec/copies.md §6)."""
+"""Counts that show how useful the notes were to agents, from stored data (docs/spec/copies.md §6)."""
 
 from __future__ import annotations
 
@@ -31,16 +31,19 @@ from lithos.upkeep.model.worth import Counts, Tally, Worth, ordered
 #: Default and maximum number of days to count.
 DAYS: Final = 7
 MOST_DAYS: Final = 366
-#: Number of rows to read at once, which takes the reading thread some 20 ms.
+#: Number of rows to read at once. The reading thread needs about 20 ms for them.
 PAGE: Final = 1_000
-#: The overview reuses its counts for `AGE` seconds or `AGE_TIMES` times the duration of the count, whichever
-#: is longer.
+#: Maximum age of the counts on the overview: `AGE` seconds, or `AGE_TIMES` times the duration of the count if
+#: that is longer.
 AGE, AGE_TIMES = 60.0, 100.0
 
 
 @define(eq=False)
 class WorthCounter:
-    """A counter of note reads, searches and citations. It counts on request and raises `DatabaseFailed`."""
+    """A counter of note reads, searches and citations.
+
+    It counts only on request and raises `DatabaseFailed`.
+    """
 
     _journal: CoordinationStore
     _catalogue: Catalogue
@@ -49,14 +52,14 @@ class WorthCounter:
     _clock: Clock
     _learning: Learning
     _turn: trio.Lock = field(factory=trio.Lock, init=False)
-    #: Counts of the last `DAYS` days, at most a minute old, or older if counting takes long.
+    #: Counts of the last `DAYS` days. They are at most a minute old, or older if counting takes long.
     shared: Shared[Worth] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.shared = Shared(lambda: self.count(DAYS), AGE, AGE_TIMES)
 
     async def count(self, days: int) -> Worth:
-        """Return the counts of the last `days` days, including today, as they are now."""
+        """Return the current counts of the last `days` days, including today."""
         async with self._turn:
             return await self._count(max(1, min(days, MOST_DAYS)))
 
@@ -115,9 +118,10 @@ def _asked_behind(place: int, tables: StatsTables) -> tuple[list[RetrievalRecord
 def _others_work(
     catalogue: Catalogue, agents: Mapping[str, object]
 ) -> Callable[[Citation, Mapping[str, datetime]], bool]:
-    """Return a function that recognises citations of other agents' work.
+    """Return a function that recognises citations of work by other agents.
 
-    The cited work is a note that another agent wrote, or about which it posted a finding before the citation.
+    The cited note counts if another agent wrote it, or if another agent posted a finding about it before the
+    citation.
     """
 
     def is_other(citation: Citation, posted: Mapping[str, datetime]) -> bool:

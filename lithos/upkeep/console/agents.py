@@ -1,4 +1,4 @@
-"""`/console/agents`: all agents, and the reads, searches, writes, claims and citations of one agent."""
+"""`/console/agents`: the list of agents, and the activity of one agent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lithos.tasks.model.task import Claim
 from lithos.tasks.service.board import BoardReading
 from lithos.upkeep.service.timeline import KINDS, TASKS, WRITES, TimelineEntry, Timelines
 
-#: Number of agents on a page, and of entries in a timeline.
+#: Maximum number of agents on a page, and of entries in a timeline.
 ROWS: Final = 100
 #: Maximum number of characters of an agent's metadata to show.
 LONGEST_METADATA: Final = 4_000
@@ -37,13 +37,12 @@ VIEWS: Final = (
     ("Writes", "write"),
     ("Tasks", "task"),
 )
-#: Timeline sources that are shown without the scope `admin`. The other sources are in the audit log, which
-#: needs `admin`.
+#: Timeline sources that need no `admin` scope. All other sources are in the audit log, which needs `admin`.
 PUBLIC: Final = (WRITES, TASKS)
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the pages of all agents and of one agent."""
+    """Add the page of all agents and the page of one agent."""
     pages = AgentPages(console)
     app.get("/agents")(pages.agents)
     app.get("/agents/<whole:agent>")(pages.agent)
@@ -51,7 +50,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class AgentPages:
-    """The pages about agents."""
+    """The console pages about agents."""
 
     _console: Console
 
@@ -129,7 +128,7 @@ class AgentPages:
         )
 
     async def _claims(self) -> dict[str, list[Claim]]:
-        """Return the running claims by agent."""
+        """Return the unexpired claims, grouped by agent."""
         found: dict[str, list[Claim]] = {}
         for held in await self._console.parts.get(BoardReading).claims():
             found.setdefault(held.claim.agent, []).append(held.claim)
@@ -137,7 +136,7 @@ class AgentPages:
 
 
 def _idle(entries: Sequence[TimelineEntry]) -> set[datetime]:
-    """Return the times of changes before which the agent read nothing since its previous change."""
+    """Return the times of changes that the agent made without reading anything since its previous change."""
     writes = [one for one in entries if one.version is not None]
     return {
         later.at
@@ -151,7 +150,7 @@ def _notes_of(entries: Sequence[TimelineEntry]) -> list[str]:
 
 
 def _cited_in(entries: Sequence[TimelineEntry]) -> Iterator[str]:
-    """Yield the ids of the notes that events name."""
+    """Yield the note ids that the events contain."""
     for event in (one.event for one in entries if one.event is not None):
         yield from (
             str(event.payload[key]) for key in ("from_id", "to_id", "knowledge_id") if event.payload.get(key)
@@ -167,7 +166,7 @@ def _tasks_of(entries: Sequence[TimelineEntry]) -> list[str]:
 
 
 def _moment(text: str) -> datetime | None:
-    """Parse a time in the page address. Return None if it is absent. Raises `PageRefused`."""
+    """Parse a time in the page address. Return None if the address has no time. Raises `PageRefused`."""
     try:
         return parse_time(text) if text else None
     except ValueError as problem:

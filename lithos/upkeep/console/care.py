@@ -1,6 +1,8 @@
-"""`/console/care`: notes that need attention. `/console/copies`: conflict copies written by other machines.
+"""`/console/care` shows notes that need attention.
 
-A copy is merged with one choice for each conflict, as the page showed it. The form carries the seal of the
+`/console/copies` shows conflict copies that other machines wrote.
+
+A copy is merged as the page showed it, with one choice for each conflict. The form contains a seal of the
 shown version.
 """
 
@@ -19,24 +21,24 @@ from lithos.server.console.console import Console, Form, PageRefused, given_offs
 from lithos.server.console.formats import query_with
 from lithos.upkeep.checks.care import Care
 
-#: Navigation entry of the pages about copies.
+#: Navigation entry of the console pages about copies.
 SECTION: Final = "/console/review"
-#: Copies per page; maximum characters of a merged text (smaller values for too large pages); maximum
-#: conflicts per page.
+#: Number of copies per page, maximum characters of a merged text (with smaller values for pages that become
+#: too large), and maximum conflicts per page.
 SHOWN: Final = 50
 LONGEST: Final = (200_000, 60_000, 10_000)
 MOST_PLACES: Final = 200
-#: Navigation entry of the page Care; seconds that a page waits for a check; rows per group (smaller values
-#: for too large pages).
+#: Navigation entry of the page Care, seconds that the page waits for a check, and rows per group (with
+#: smaller values for pages that become too large).
 CARE_SECTION: Final = "/console/notes"
 PATIENCE: Final = 2.0
 MOST_ROWS: Final = (200, 60, 20, 5)
-#: Advice for people, for groups whose default advice names a tool for agents.
+#: Advice for people. It replaces default advice that names a tool for agents.
 BY_PERSON: Final[Mapping[str, str]] = {
     "contradicted": "Decide which note is right, or settle the contradiction in another way.",
     "conflict_copies": "Merge each copy into its note.",
 }
-#: Rows of a group that are shown while the group is folded.
+#: Number of rows that are visible while a group is folded.
 UNFOLDED: Final = 5
 
 
@@ -58,7 +60,7 @@ class CarePage:
     _console: Console
 
     async def show(self) -> Response:
-        """Show the last report. Start a run on request, or if there is no report yet."""
+        """Show the last report. A run starts on request, or if there is no report yet."""
         care = self._console.parts.get(Care)
         report = None if "look" in request.args else care.last
         report = report or await care.report(PATIENCE)
@@ -73,7 +75,7 @@ class CarePage:
         )
 
     async def open_tasks(self, form: Form) -> str:
-        """Open a care task for each group that has no task. Return the address of the next page."""
+        """Open a care task for each group without a task. Return the address of the next page."""
         done = await self._console.call("lithos_care_tasks", by=self._console.agent)
         opened = sum(task["is_new"] for task in done["tasks"])
         return f"/console/care{query_with({}, opened=str(opened), there=str(len(done['tasks']) - opened))}"
@@ -81,7 +83,7 @@ class CarePage:
 
 @frozen
 class CopyPages:
-    """The pages about conflict copies."""
+    """The console pages about conflict copies."""
 
     _console: Console
 
@@ -99,7 +101,7 @@ class CopyPages:
         )
 
     async def alone(self) -> Response:
-        """Show one copy, the result of merging it, and the conflicts to decide."""
+        """Show one copy, the merge result, and the conflicts that a person must decide."""
         try:
             shown = await self._console.parts.get(ConflictCopies).show(request.args.get("path", "")[:4_096])
         except LithosError as refusal:
@@ -119,7 +121,7 @@ class CopyPages:
         )
 
     async def decide(self, form: Form) -> str:
-        """Merge a copy, or keep it as a note. Return the address of the next page."""
+        """Merge a copy, or keep it as a separate note. Return the address of the next page."""
         return await (self.keep(form) if form.get("act") == "keep" else self.merge(form))
 
     async def keep(self, form: Form) -> str:
@@ -133,7 +135,7 @@ class CopyPages:
         return f"/console/copies{query_with({}, kept=path, of=done['note_id'])}"
 
     async def merge(self, form: Form) -> str:
-        """Merge a copy as the page showed it, with the choices of the form.
+        """Merge a copy as the page showed it, with the choices from the form.
 
         Return the address of the next page.
         """

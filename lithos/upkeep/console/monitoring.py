@@ -14,7 +14,7 @@ from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.checks.reconcile import reconcile
 from lithos.upkeep.checks.reconcile_indices import SCOPES
 
-#: Value of `scope` that selects all scopes.
+#: Value of the parameter `scope` that selects all scopes.
 ALL: Final = "all"
 
 

@@ -29,7 +29,7 @@ from lithos.server.console.formats import query_with, sparkline, whole
 from lithos.tasks.service.running_claims import Claims
 from lithos.upkeep.console.summary import Summary, shared_summary
 
-#: Label of each event type in the filter.
+#: Label of each event type in the feed filter.
 TYPES: Final[Mapping[str, str]] = {
     "note.created": "note created", "note.updated": "note updated", "note.deleted": "note deleted",
     "note.renamed": "note renamed", "note.conflict_copy": "conflict copy",
@@ -42,24 +42,26 @@ TYPES: Final[Mapping[str, str]] = {
     "proposal.approved": "proposal approved", "proposal.rejected": "proposal rejected",
     "proposal.expired": "proposal expired", "proposal.withdrawn": "proposal withdrawn",
 }  # fmt: skip
-#: Label of each group of event types in the filter, by the first word of the types.
+#: Label of each group of event types in the feed filter, by the first word of the types.
 GROUPS: Final[Mapping[str, str]] = {
     "note": "all note events", "task": "all task events", "finding": "findings", "edge": "relations",
     "agent": "agents", "proposal": "all proposal events",
 }  # fmt: skip
-#: Event types that Lithos causes on its own. The feed shows them only on request.
+#: Types of events that Lithos causes on its own. The feed shows these events only on request.
 MACHINERY: Final = frozenset(("agent.registered", "task.ready", "reindex_complete"))
 MACHINES: Final = frozenset((ENRICH_AGENT,))
-#: Events of the same type and agent within this period are folded into one row, up to the maximum number.
+#: Maximum period of events in one row, and maximum number of events in it. Events of the same type and agent
+#: are folded into one row.
 FOLD: Final = timedelta(minutes=5)
 MOST_FOLDED: Final = 50
-#: Event types of note versions, for which changed lines are counted.
+#: Types of events for note versions. The feed counts the changed lines of these versions.
 VERSIONED: Final = frozenset((NOTE_CREATED, NOTE_UPDATED))
 #: Maximum number of rendered sentences to keep.
 MOST_KEPT: Final = 1_000
-#: Maximum characters of all rows in a part of the page, and characters of one row without its sentence.
+#: Maximum characters of all rows in a part of the page, and characters of one row in addition to its
+#: sentence.
 MOST_CHARACTERS, ROW_CHARACTERS = 170_000, 220
-#: Maximum number of characters of an agent or tag in the filter.
+#: Maximum number of characters of an agent or tag in the feed filter.
 LONGEST_FILTER: Final = 500
 
 
@@ -77,7 +79,7 @@ class FeedFilter:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> FeedFilter:
-        """Return the filter from the query of a page. Unknown event types are ignored."""
+        """Return the filter in the query of a page. Unknown event types are ignored."""
         kind, agent, tag = (given.get(name, "").strip()[:LONGEST_FILTER] for name in ("type", "agent", "tag"))
         return cls(
             kind if kind in TYPES or kind in GROUPS else "",
@@ -88,7 +90,7 @@ class FeedFilter:
 
     @property
     def wanted(self) -> EventSelection:
-        """The selection for the journal that matches this filter."""
+        """The journal selection that matches this filter."""
         types = frozenset(kind for kind in TYPES if self.type in ("", kind, kind.partition(".")[0]))
         if self.machinery or self.type in MACHINERY:
             return EventSelection(types, self.agent or None, self.tag or None)
@@ -103,10 +105,10 @@ class FeedFilter:
 
 @define
 class ActivityRow:
-    """A row for one event. The sentence is rendered once, the time with each page.
+    """A feed row for one event. Its sentence is rendered once, its time with every page.
 
-    `undo` is the query of the page that undoes an agent's change to a note. `folded` are earlier rows of the
-    same type and agent.
+    `undo` is the query for the page that undoes an agent's note change. `folded` are earlier rows of the same
+    type and agent.
     """
 
     seq: int
@@ -129,7 +131,7 @@ class ActivityRow:
 
 
 def fold(rows: Iterable[ActivityRow]) -> list[ActivityRow]:
-    """Fold rows into the newest of similar rows within `FOLD`. Takes rows newest first."""
+    """Fold similar rows within `FOLD` into the newest of them. `rows` must be sorted newest first."""
     found: list[ActivityRow] = []
     for row in rows:
         if found and found[-1].folds(row):
@@ -140,9 +142,9 @@ def fold(rows: Iterable[ActivityRow]) -> list[ActivityRow]:
 
 
 class EventFeed:
-    """A renderer of events that keeps the last `MOST_KEPT` sentences.
+    """A renderer of events. It stores the last `MOST_KEPT` rendered sentences.
 
-    Not safe for several threads at once.
+    The renderer is not thread-safe.
     """
 
     def __init__(self, environment: Environment, catalogue: Catalogue) -> None:
@@ -161,9 +163,9 @@ class EventFeed:
         room: int = MOST_CHARACTERS,
         lines: Mapping[Span, tuple[int, int]] = MappingProxyType({}),
     ) -> Iterator[ActivityRow]:
-        """Yield the rows of events in order, until the rows have `room` characters.
+        """Yield the rows of events in order, up to `room` characters in total.
 
-        `lines` are the numbers of lines that versions add and remove (`NoteHistory.line_counts`).
+        `lines` are the numbers of lines that each version adds and removes (`NoteHistory.line_counts`).
         """
         for event in events:
             sentence = self._kept.get(event.seq)
@@ -186,7 +188,7 @@ class EventFeed:
         ids = [payload.get(name) for name in ("id", "from_id", "to_id", "knowledge_id")]
         entries = {note_id: self._catalogue.get(note_id) for note_id in ids if isinstance(note_id, str)}
         titles = {note_id: entry.note.title if entry else "" for note_id, entry in entries.items()}
-        # Templates of sentences get only texts and numbers.
+        # Sentence templates get only texts and numbers.
         texts = {name: value for name, value in payload.items() if isinstance(value, str | int | float)}
         version = _version_of(event)
         counts = None if version is None else lines.get(_span_of(*version))
@@ -197,7 +199,10 @@ class EventFeed:
 
 
 def _version_of(event: Event) -> tuple[str, int] | None:
-    """Return the note id and version that an event created, or None for other and older events."""
+    """Return the note id and the version that an event created.
+
+    Return None for other events and for old events.
+    """
     draft = event.draft
     note_id, version = draft.payload.get("id"), origin_version(draft.origin)
     if draft.type not in VERSIONED or version is None or not isinstance(note_id, str):
@@ -206,14 +211,14 @@ def _version_of(event: Event) -> tuple[str, int] | None:
 
 
 def _span_of(note_id: str, version: int) -> Span:
-    """Return the span from the previous version to this version."""
+    """Return the span from the previous version to the version of the event."""
     return note_id, version - 1, version
 
 
 def _undo_of(event: Event) -> str:
-    """Return the query of the page that undoes an agent's change to a note.
+    """Return the query for the page that undoes an agent's note change.
 
-    Return "" for other events and for the operator's own changes.
+    Return "" for all other events, and for the operator's own changes.
     """
     draft = event.draft
     note_id = draft.payload.get("id")
@@ -224,11 +229,12 @@ def _undo_of(event: Event) -> str:
     return query_with({}, agent=draft.agent, note=note_id, version=version and version[1])
 
 
-#: Events on the page when it is loaded, events on the longer page, and maximum events while the page is open.
+#: Number of events on a newly loaded page, number of events on the longer page, and maximum number of events
+#: while the page stays open.
 SHOWN, MORE_SHOWN, MOST_SHOWN = 50, 100, 200
-#: Maximum number of characters that events may use on the page.
+#: Maximum number of characters of all events on the page.
 ROOM: Final = 100_000
-#: Number of samples in a minute.
+#: Number of samples per minute.
 MINUTE: Final = 4
 
 
@@ -244,14 +250,14 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class OverviewPage:
-    """The overview page of a console."""
+    """The overview page of the console."""
 
     _console: Console
     _happenings: EventFeed
     _summaries: Shared[Summary]
 
     async def overview(self) -> Response:
-        """Show the whole page."""
+        """Show the complete page."""
         most = MORE_SHOWN if request.args.get("shown") == str(MORE_SHOWN) else SHOWN
         summary = await self._summaries.latest()
         return await self._console.show(
@@ -281,9 +287,9 @@ class OverviewPage:
         return await self._console.show("state.html", **_state(await self._summaries.latest()))
 
     async def _events(self, most: int, after: int, room: int = MOST_CHARACTERS) -> dict[str, Any]:
-        """Return the newest events that match the form.
+        """Return the newest events that match the filter form.
 
-        If the journal cannot be read, return the reason instead.
+        If the journal cannot be read, return the reason.
         """
         activity, wanted = self._console.parts.get(Activity), FeedFilter.of(request.args)
         context: dict[str, Any] = {"filter": wanted, "after": after, "trouble": "", "position": activity.head}
@@ -302,9 +308,9 @@ class OverviewPage:
         return context | {"rows": rows, "count": count, "position": page.head, "is_cut": page.is_cut}
 
     async def _lines(self, versions: Sequence[Span]) -> Mapping[Span, tuple[int, int]]:
-        """Return the numbers of changed lines for version spans.
+        """Return the numbers of changed lines for each span of versions.
 
-        The result is empty while the history cannot be read. The page headline reports this error.
+        The result is empty if the history cannot be read. The headline of the page reports this error.
         """
         try:
             return await self._console.parts.get(NoteHistory).line_counts(versions)

@@ -1,6 +1,6 @@
-"""The state of the server as the overview shows it.
+"""The state of the server that the overview shows.
 
-All visitors of a console share one summary for a short time.
+All visitors of a console share one summary, which is renewed after a short time.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from lithos.upkeep.model.worth import Worth
 
 T = TypeVar("T")
 
-#: Seconds for which a summary is shared, and maximum seconds to wait for one part of it.
+#: Maximum age of a shared summary in seconds, and maximum seconds to wait for one part of the summary.
 AGE, PATIENCE = 3.0, 3.0
-#: Maximum number of claims to read. The template shows some of them.
+#: Maximum number of claims to read. The template shows only some of them.
 SHOWN_CLAIMS: Final = 60
-#: Time since an agent was last seen for which the agent counts as active.
+#: Period since an agent was last seen. Within this period, the agent counts as active.
 ACTIVE: Final = timedelta(hours=1)
-#: Checks whose number of notes the overview shows, with a label and the page that lists these notes.
+#: Checks whose note counts the overview shows, each with a label and the page that lists the notes.
 COUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "quarantined": ("quarantined", "/console/notes?status=quarantined"),
     "suspect": ("suspect", "/console/notes?status=suspect"),
@@ -51,7 +51,7 @@ COUNTED: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def counted(report: IssueReport) -> tuple[tuple[str, str], ...]:
-    """Return the number of notes with each warning in words, with the page that lists these notes."""
+    """Return the number of notes for each warning in words, and the page that lists these notes."""
     return tuple(
         (plural(report.groups[name].total, words, words), address)
         for name, (words, address) in COUNTED.items()
@@ -61,7 +61,7 @@ def counted(report: IssueReport) -> tuple[tuple[str, str], ...]:
 
 @frozen
 class HealthSummary:
-    """The health of the server. `status` is the worst status of all components, as in `/health`."""
+    """The health of the server. As in `/health`, `status` is the worst status of all components."""
 
     status: str
     sentence: str
@@ -78,7 +78,7 @@ class HealthSummary:
 
 @frozen
 class ActiveAgent:
-    """An agent that was seen recently or holds a claim. `seen` is None for an unknown agent."""
+    """An agent that was seen recently or has a claim. `seen` is None for an unknown agent."""
 
     id: str
     seen: datetime | None
@@ -87,9 +87,9 @@ class ActiveAgent:
 
 @frozen(kw_only=True)
 class Summary:
-    """The parts of the overview next to the feed.
+    """The parts of the overview page next to the feed.
 
-    A part is None if it could not be read, and `untold` has the reason.
+    If a part could not be read, it is None, and `untold` contains the reason.
     """
 
     health: HealthSummary
@@ -99,10 +99,10 @@ class Summary:
     conflicts: Sequence[Mapping[str, Any]] | None
     concerns: IssueReport | None
     samples: Sequence[ActivitySample]
-    #: Number of notes with unreadable frontmatter and of files that cannot be served, without second files of
-    #: a note.
+    #: Number of notes with unreadable frontmatter and of files that cannot be served. Additional files of a
+    #: note do not count.
     unreadable: int
-    #: Changes that wait for a person: number, singular and plural name, and the page that lists them.
+    #: Changes that wait for a person: number, singular name, plural name, and the page that lists them.
     waiting: tuple[tuple[int, str, str, str], ...]
     #: The usage of notes in the last few days.
     worth: Worth | None
@@ -123,7 +123,7 @@ class Summary:
 
 
 def shared_summary(console: Console) -> Shared[Summary]:
-    """Return the shared summary, which is computed at most once in `AGE` seconds."""
+    """Return the shared summary. It is computed at most once in `AGE` seconds."""
     return Shared(partial(_sum_up, console), AGE)
 
 
@@ -180,20 +180,23 @@ async def attempt(what: str, asked: Awaitable[T], untold: list[str]) -> T | None
 
 
 def _join(seen: Sequence[Agent], held: Holdings | None) -> tuple[ActiveAgent, ...]:
-    """Return agents with claims first, then other active agents, each group most recent first."""
+    """Return agents with claims first, then other active agents.
+
+    Both groups are sorted by most recent activity.
+    """
     holds: dict[str, list[Holding]] = {}
     for holding in held.shown if held is not None else ():
         holds.setdefault(holding.claim.agent, []).append(holding)
     times = {agent.id: agent.last_seen_at for agent in seen}
     ids = [agent for agent in times if agent in holds]
     ids += [agent for agent in holds if agent not in times]
-    # Lithos's own agents, which act for example for an undo, appear only in the feed.
+    # Lithos's own agents, which for example perform undos, appear only in the feed.
     ids += [agent for agent in times if agent not in holds and agent not in OWN_AGENTS]
     return tuple(ActiveAgent(each, times.get(each), tuple(holds.get(each, ()))) for each in ids)
 
 
 def health_of(report: Mapping[str, Any]) -> HealthSummary:
-    """Return a summary of the body of `/health` in words."""
+    """Return a summary of a `/health` response in words."""
     components = report["components"]
     statuses = [part["status"] for part in components.values()]
     worst = next((status for status in ("unavailable", "degraded", "warming") if status in statuses), "ok")

@@ -1,4 +1,4 @@
-"""`/console/system`: checks, indexes, journal, disk, configuration, and charts of the last hour."""
+"""`/console/system`: checks, indexes, journal, disk and configuration, and charts of the last hour."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lithos.upkeep.checks.inspection import InspectionReport, shared_inspection
 from lithos.upkeep.checks.samples import INTERVAL, ActivitySample, Samples
 from lithos.upkeep.console.summary import Summary, shared_summary
 
-#: Metrics whose gauges the page shows, by their key in the template.
+#: Metrics with gauges that the page shows, by their key in the template.
 _GAUGES: Final[Mapping[str, str]] = {
     "journal": "lithos_event_journal_events",
     "sse": "lithos_sse_active_clients",
@@ -39,16 +39,16 @@ _GAUGES: Final[Mapping[str, str]] = {
     "started_in": "lithos_startup_duration_seconds",
     "queue": "lithos_lcma_enrich_queue_depth",
 }
-#: Minimum number of slots in a chart (ten minutes).
+#: Minimum number of slots in a chart (for ten minutes).
 LEAST_SLOTS: Final = 40
-#: Number of samples in one row of the table of figures (one minute).
+#: Number of samples in one row of the table of figures (for one minute).
 _ROW: Final = 4
-#: An arbitrary start time, because only differences matter.
+#: An arbitrary start time. Only time differences matter.
 START: Final = datetime(2000, 1, 1, tzinfo=UTC)
 A_MINUTE: Final = "a minute"
 #: Factors to convert stored values, by unit.
 _FACTORS: Final = {"ms": 1e3, "MB": 1 / 1e6, "": 1.0}
-#: Key, title and unit of each chart, and its lines as pairs of label and sample field.
+#: Key, title and unit of each chart, and its lines. A line is a pair of label and sample field.
 CHARTS: Final = (
     ("writes", "Writes", A_MINUTE, (("writes", "writes"),)),
     ("searches", "Searches", A_MINUTE, (("searches", "searches"),)),
@@ -63,7 +63,7 @@ MOST_TOKENS: Final = 100
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the system page, and an unlinked page with all components for developers of pages."""
+    """Add the system page, and an unlinked page that shows all components to page developers."""
     app.get("/system")(SystemPage(console, shared_summary(console), _make_inspection(console)).system)
     app.get("/components", endpoint="components")(partial(console.show, "components.html"))
 
@@ -124,7 +124,7 @@ def slots_of(samples: Sequence[ActivitySample]) -> int:
 
 
 def minutes(samples: Sequence[ActivitySample]) -> Iterator[Sequence[ActivitySample]]:
-    """Yield the samples of each minute, newest minute first."""
+    """Yield the samples of each minute, starting with the newest minute."""
     for end in range(len(samples), 0, -_ROW):
         yield samples[max(end - _ROW, 0) : end]
 
@@ -141,7 +141,7 @@ def _make_inspection(console: Console) -> Shared[InspectionReport]:
 
 @frozen(kw_only=True)
 class ConfiguredSetting:
-    """One setting for display: `value` in words, and `source`, which is None for a default."""
+    """One setting for display. `value` is in words, and `source` is None for a default value."""
 
     key: str
     value: str
@@ -150,7 +150,7 @@ class ConfiguredSetting:
 
 
 def configured(config: Config, sources: Mapping[str, str]) -> Iterator[ConfiguredSetting]:
-    """Yield all settings in the order of their sections. A secret only shows whether it is set."""
+    """Yield all settings in the order of their sections. For a secret, only whether it is set is shown."""
     public = as_public_dict(config)
     for key, setting in SETTINGS.items():
         value: Any = public
@@ -170,7 +170,7 @@ def sections(settings: Sequence[ConfiguredSetting]) -> list[tuple[str, list[Conf
 
 
 def _indexes(told: Mapping[str, Any] | None) -> list[tuple[str, int, int, str]]:
-    """Return for each index its name, the indexed and the total number, and their unit."""
+    """Return name, number of indexed notes or passages, total number, and unit of each index."""
     if told is None:
         return []
     lines = [

@@ -1,4 +1,4 @@
-"""Evaluation of searches with the questions of a vault.
+"""Evaluation of searches with test questions for a vault.
 
 Only its own package uses it.
 Never here: changes of notes.

@@ -1,4 +1,4 @@
-"""Evaluation of searches as a capability."""
+"""The capability that evaluates searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `lithos doctor` check that runs `knowledge-tests.yaml` of the data directory."""
+"""The `lithos doctor` check that runs the tests in `knowledge-tests.yaml` of the data directory."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from lithos.upkeep.evaluation.copied_server import rehearse
 from lithos.upkeep.evaluation.evaluating import AskingFailed, Evaluation, evaluate, load_questions
 from lithos.upkeep.evaluation.model_questions import LONGEST_QUESTION, MOST_NAMES, Question, UnusableTests
 
-#: Maximum number of questions to write, newest first.
+#: Maximum number of questions to write. The newest questions are preferred.
 MOST_WRITTEN: Final = 500
 #: Maximum number of remembered questions to read.
 _MOST_READ: Final = 20_000
 
 
 def cited_questions(config: Config) -> list[tuple[Question, str]]:
-    """Return the most recently asked questions, newest first, each with the titles of the cited notes.
+    """Return questions with the titles of the cited notes, most recently asked questions first.
 
     Blocks.
 
@@ -66,7 +66,10 @@ def cited_questions(config: Config) -> list[tuple[Question, str]]:
 
 
 def _shown(entry: RememberedQuestion, catalogue: Catalogue) -> Entry | None:
-    """Return the cited note. Return None if it is missing or private, or if the question is unusable."""
+    """Return the cited note.
+
+    Return None if the note is missing or private, or if the question is unusable.
+    """
     is_cited = entry.a > entry.b
     has_words = bool(entry.question.strip()) and len(entry.question) <= LONGEST_QUESTION
     if entry.is_private or not is_cited or not has_words:
@@ -92,7 +95,7 @@ def find_tests(data: Path) -> bool:
 
 
 async def _check_knowledge(patient: Installed) -> list[CheckFinding]:
-    """Run the tests against the running server or a copy of the files, and report how many pass."""
+    """Run the tests against the running server or against a copy of the files. Report how many tests pass."""
     config, owner, is_live = patient.config, patient.owner.record, patient.is_live
     path = config.of(StorageConfig).data_dir / TESTS
     try:

@@ -6,8 +6,8 @@ from typing import Final
 
 from lithos.server.command.declaring import CliCommand, flag, number, take
 
-#: The same as `model_questions.MODES`, which takes long to import.
-#: `tests/upkeep/evaluation/test_questions.py` compares both.
+#: Equals `model_questions.MODES`, which takes long to import. `tests/upkeep/evaluation/test_questions.py`
+#: compares the two.
 TEST_MODES = ("hybrid", "fulltext", "semantic", "graph", "retrieve")
 rank = number("_rank", int, lambda rank: 1 <= rank <= 50)
 

@@ -49,15 +49,15 @@ from lithos.upkeep.evaluation.model_questions import Question, UnusableTests, wr
 
 #: Maximum number of characters of a question in the table.
 _QUESTION: Final = 60
-#: Maximum number of questions to list that only the run or only the baseline has.
+#: Maximum number of listed questions that occur only in the run or only in the baseline.
 _LISTED: Final = 5
 
 
 @frozen
 class Report:
-    """The results of a run.
+    """The results of a test run.
 
-    `against` is the older baseline with the differences, `saved` the path of the new baseline.
+    `against` is the older baseline and the differences from it. `saved` is the path of the new baseline.
     """
 
     found: Evaluation
@@ -174,7 +174,10 @@ FAILED, USAGE = 1, 2
 
 
 def run_evaluate(session: CommandSession) -> int:
-    """Run the tests in a file. Return 1 if a test fails or became worse. Raises `CommandFailed`."""
+    """Run the tests in a file.
+
+    Return 1 if a test fails or its result became worse. Raises `CommandFailed`.
+    """
     typed = session.typed
     file = Path(typed["file"])
     if typed.get("from_receipts"):
@@ -246,7 +249,10 @@ async def _ask(session: CommandSession, questions: tuple[Question, ...], told: P
 
 
 def _target_of(name: str) -> Path:
-    """Return the path to save to, and refuse devices and pipes. Called before any question is asked."""
+    """Return the path to save to.
+
+    Devices and pipes are refused. Must be called before the first question is asked.
+    """
     path = Path(os.path.realpath(name))
     if os.path.lexists(path) and not path.is_file():
         raise CommandFailed(f"--save {name!r} is not a file. It was not changed. Choose a file.", USAGE)
@@ -302,7 +308,7 @@ def _write_file(session: CommandSession, file: Path) -> int:
 
 
 def _write_whole(path: Path, content: str, *, is_new: bool) -> None:
-    """Write a file whole or not at all.
+    """Write a file completely or not at all.
 
     If `is_new`, refuse to replace an existing file. Raises `CommandFailed`.
     """

@@ -1,8 +1,8 @@
-"""A server over a copy of a data directory, for questions about its files. The original is not changed.
+"""A server that runs on a copy of a data directory and answers questions. The original is not changed.
 
-A server writes from the start (lock, ids, retrieval statistics). The notes, the learned data and the indexes
-are therefore copied to a temporary directory. File times are kept, so that indexed notes are not indexed
-again. The server calls no language model and keeps no history.
+A server writes from its start (lock, ids, retrieval statistics). The notes, the learned data and the indexes
+are therefore copied to a temporary directory. File times are preserved, so that indexed notes are not indexed
+again. The server calls no language model and stores no history.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from lithos.upkeep.evaluation.evaluating import AskingFailed, Evaluation
 from lithos.upkeep.files.backup import copy_database, find_links, make_links
 
 _PRIVATE: Final = ".lithos"
-#: Databases with the names of notes, the learned data and the state of the indexes.
+#: Databases that contain the names of notes, the learned data and the state of the indexes.
 _DATABASES: Final = ("edges.db", "stats.db", "coordination.db", "manifest.db")
 _INDEXES: Final = (".tantivy", ".usearch")
-#: Maximum seconds to wait for the indexes.
+#: Maximum seconds to wait until the indexes are ready.
 READY_WAIT: Final = 600.0
 
 
 @asynccontextmanager
 async def rehearsal_server(config: Config, run_server: RunServer) -> AsyncIterator[Parts]:
-    """Run a server over a copy that is deleted afterwards. On entry, all notes can be searched.
+    """Run a server on a temporary copy. When the block starts, all notes can be searched.
 
     No other process may own the data directory. Raises the errors of `run_server`, and `FileNotFoundError` if
     the notes folder does not exist.
     """
     stop = threading.Event()
-    # An abandoned copy may still write a file while the folder is being removed.
+    # An abandoned copy thread may still write a file while the folder is being removed.
     with tempfile.TemporaryDirectory(prefix="lithos-evaluate-", ignore_cleanup_errors=True) as folder:
         try:
             copied = await look_aside(lambda: copy_for_reading(config, Path(folder), stop))
@@ -63,9 +63,11 @@ async def rehearsal_server(config: Config, run_server: RunServer) -> AsyncIterat
 async def rehearse(
     config: Config, run_server: RunServer, ask: Callable[[Tools], Awaitable[Evaluation]]
 ) -> Evaluation:
-    """Run questions on a server over a copy. Raises `AskingFailed` and the errors of `rehearsal_server`.
+    """Ask questions on a server that runs on a copy.
 
-    `AskingFailed` is raised outside of the server, so that it does not arrive in an exception group.
+    Raises `AskingFailed` and the errors of `rehearsal_server`.
+
+    `AskingFailed` is raised after the server has stopped, so that it is not wrapped in an exception group.
     """
     async with rehearsal_server(config, run_server) as server:
         try:
@@ -76,9 +78,9 @@ async def rehearse(
 
 
 def copy_for_reading(config: Config, folder: Path, stop: threading.Event) -> Config:
-    """Copy all searchable data into `folder`, and return the configuration of the copy. Blocks.
+    """Copy all searchable data to `folder`, and return the configuration of the copy. Blocks.
 
-    `stop` ends the copying when the caller no longer waits.
+    Set `stop` to end the copying if the caller no longer waits.
     """
     storage = config.of(StorageConfig)
     data = folder / "data"
@@ -89,7 +91,7 @@ def copy_for_reading(config: Config, folder: Path, stop: threading.Event) -> Con
     for name in _DATABASES:
         copy_database(storage.data_dir / _PRIVATE / name, data / _PRIVATE / name, is_live=False)
     for name in _INDEXES:
-        with suppress(FileNotFoundError):  # an index may not exist yet
+        with suppress(FileNotFoundError):  # the index may not exist yet
             shutil.copytree(storage.data_dir / name, data / name, symlinks=True)
     return config.replace(
         attrs.evolve(config.of(ServerConfig), watch_files=False, max_answer_chars=0),
@@ -99,7 +101,7 @@ def copy_for_reading(config: Config, folder: Path, stop: threading.Event) -> Con
 
 
 def _copy_notes(config: Config, target: Path, stop: threading.Event) -> None:
-    """Copy the note files under their own names, and the symbolic links to them."""
+    """Copy the note files under their names, and the symbolic links to these files."""
     root = os.path.realpath(config.of(StorageConfig).notes_folder)
     for file in open_notes(config.of(StorageConfig)).list_notes():
         source = f"{root}/{file.path}"

@@ -1,4 +1,4 @@
-"""The part of a knowledge test run that asks the questions through the tools and judges the answers."""
+"""A knowledge test run: asks the questions with the tools and judges the answers."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from lithos.upkeep.evaluation.model_questions import (
 
 DEFAULT_MODE: Final = "hybrid"
 DEFAULT_K: Final = 5
-#: Maximum number of names in a message. The other names are only counted.
+#: Maximum number of names in a message. Further names are only counted.
 _NAMED: Final = 3
 
 Progress = Callable[[int, int], None]
 
 
 class AskingFailed(Exception):
-    """Raised when a question could not be asked. The message is the server's."""
+    """Error for a question that could not be asked. The message comes from the server."""
 
 
 @frozen
 class NoteReference:
-    """A note as a search result names it."""
+    """A note in a search result."""
 
     id: str
     path: str
@@ -57,12 +57,12 @@ class QuestionNote:
 
 @frozen(kw_only=True)
 class JudgedQuestion:
-    """A question with its judged answer. The test passed if `reasons` is empty."""
+    """A question and its judged answer. The test passed if `reasons` is empty."""
 
     question: Question
     mode: str
     expected: tuple[QuestionNote, ...]
-    #: Forbidden notes found among the first `within` results.
+    #: Forbidden notes that were among the first `within` results.
     forbidden: tuple[QuestionNote, ...]
     reasons: tuple[str, ...]
     #: Unusual observations that are not failures.
@@ -80,7 +80,7 @@ class JudgedQuestion:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """Ranks of the expected notes that were found. Two names of one note count once."""
+        """Ranks of the expected notes that were found. If two names mean the same note, it counts once."""
         return tuple(sorted({each.rank for each in self.expected if each.rank is not None}))
 
     @property
@@ -98,14 +98,14 @@ class JudgedQuestion:
 
 @frozen(kw_only=True)
 class Evaluation:
-    """All judged questions. `depth` is the number of results that were read for each question."""
+    """All judged questions. `depth` is the number of results read for each question."""
 
     mode: str
     k: int
     depth: int
     judged: tuple[JudgedQuestion, ...]
-    #: Parts of the search that were missing during the run, such as `embeddings`. Without them, the ranks
-    #: mean little.
+    #: Parts of the search that were missing during the run, such as `embeddings`. If a part is missing, the
+    #: ranks mean little.
     degraded: tuple[str, ...]
 
     @property
@@ -120,11 +120,11 @@ class Evaluation:
 
 
 def read_start(path: Path, most: int) -> bytes:
-    """Read at most `most` bytes of a file, without waiting for the writer of a pipe.
+    """Read at most `most` bytes of a file. A pipe is read without waiting for its writer.
 
     Blocks. Raises `OSError`.
     """
-    # A pipe or a device may have no end.
+    # A pipe or a device may be endless.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         return file.read(most) or b""
@@ -167,7 +167,7 @@ async def evaluate(
     )
 
 
-#: Total seconds for all questions to wait until the server is ready, and seconds between two attempts.
+#: Maximum seconds to wait in total until the server is ready, and seconds between two attempts.
 PATIENCE: Final = 15.0
 ASK_AGAIN: Final = 0.25
 
@@ -177,7 +177,7 @@ class _Asking:
     _asker: ToolCalls
     _depth: int
     degraded: set[str] = field(factory=set)  # bounded: one for each vault
-    #: Seconds left to wait for a server that is degraded or still indexing.
+    #: Remaining seconds to wait for a degraded or indexing server.
     _patience: float = PATIENCE
     _known: dict[str, tuple[NoteReference, ...]] = field(factory=dict)
 
@@ -225,7 +225,7 @@ class _Asking:
         if mode != RETRIEVE:
             arguments["mode"] = mode
         found: dict[str, NoteReference] = {}
-        # The server may cut a long answer. The answer then has the offset of the next page.
+        # The server may truncate a long answer. The answer then contains the offset of the next page.
         wanted, offset = self._depth, 0
         while True:
             page = {"limit": wanted - offset, "offset": offset} if offset else {"limit": wanted}
@@ -240,7 +240,7 @@ class _Asking:
     async def _ask_ready(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Call a tool and return its answer.
 
-        While a server that has just started lacks an index, repeat the call for some seconds.
+        If a newly started server lacks an index, repeat the call for some seconds.
         """
         answer = await self._ask(tool, arguments)
         while (answer.get("degraded") or answer.get("indexing")) and self._patience > 0:
@@ -257,7 +257,7 @@ class _Asking:
             self.degraded.add("notes not indexed yet")
 
     async def _find(self, asked: str, rows: Sequence[NoteReference]) -> tuple[NoteReference, ...]:
-        """Return the notes that an id, path or title names. Only a title can name several notes."""
+        """Return the notes with this id, path or title. Only a title can match several notes."""
         for note in rows:
             if asked == note.id or _is_path(asked, note):
                 return (note,)
@@ -287,7 +287,7 @@ class _Asking:
     async def _list(
         self, filters: Mapping[str, Any], wanted: Callable[[NoteReference], bool], most: int | None = None
     ) -> list[NoteReference]:
-        """Return the notes that `wanted` accepts, reading pages until `most` notes are found."""
+        """Return the notes that `wanted` accepts. Reads further pages until `most` notes are found."""
         found: list[NoteReference] = []
         offset = total = 0
         while offset <= total and (most is None or len(found) < most):
@@ -305,7 +305,7 @@ class _Asking:
         return answer
 
 
-#: Number of `lithos_list` rows to request at once.
+#: Number of `lithos_list` rows to request per call.
 _PAGE: Final = 200
 
 

@@ -1,13 +1,13 @@
-"""A saved evaluation, and the changes since (docs/spec/context.md §3).
+"""A saved evaluation, and the changes since it was saved (docs/spec/context.md §3).
 
-A baseline stores the rank of the first expected note of each question. Only questions that are the same in
-both runs are compared. A question is only listed if only one run has it, or if its `expect`, `within`, `tags`
-or `forbid` changed. Ranks below the depth of either run count as not found, so that a deeper search is not a
-gain.
+A baseline stores the rank of the first expected note for each question. Ranks are compared only if both runs
+contain the same question. A question is only listed if it occurs in one run only, or if its `expect`,
+`within`, `tags` or `forbid` changed. A rank below the depth of either run counts as not found, so that a
+deeper search does not count as an improvement.
 
-The ranking measures use binary relevance: a note is expected or not. A ranking consists of the ranks, from 1,
-of the expected notes that were found, and of the number of expected notes (`relevant`). Each measure is
-between 0 and 1 for a question, and is averaged over the questions.
+The ranking measures use binary relevance: a note is expected or not expected. A ranking consists of the ranks
+of the expected notes that were found (from 1), and the number of expected notes (`relevant`). Each measure of
+a question is between 0 and 1. The result is the mean over all questions.
 """
 
 from __future__ import annotations
@@ -36,16 +36,19 @@ def recall_at(k: int, ranks: Iterable[int], relevant: int) -> float:
 
 
 def reciprocal_rank(ranks: Iterable[int]) -> float:
-    """Return 1 / the first rank, or 0 if nothing was found. The mean is MRR (Voorhees, TREC-8, 1999)."""
+    """Return 1 / the first rank, or 0 if no expected note was found.
+
+    The mean is MRR (Voorhees, TREC-8, 1999).
+    """
     return 1 / min(ranks, default=math.inf)
 
 
 def ndcg_at(k: int, ranks: Iterable[int], relevant: int) -> float:
-    """Return nDCG@k: the sum of 1/log2(1 + rank), divided by the same sum of the ideal ranking.
+    """Return nDCG@k: the sum of 1/log2(1 + rank), divided by the corresponding sum for the ideal ranking.
 
     See Järvelin and Kekäläinen 2002, ACM TOIS 20(4), with the discount of Burges et al. 2005. For binary
-    relevance both kinds of gain are the same. The ideal ranking has min(relevant, k) expected notes at the
-    top.
+    relevance, linear and exponential gain are equal. The ideal ranking has min(relevant, k) expected notes at
+    the top.
     """
     ideal = sum(1 / math.log2(1 + rank) for rank in range(1, min(relevant, k) + 1))
     return sum(1 / math.log2(1 + rank) for rank in ranks if rank <= k) / ideal if ideal else 0.0
@@ -70,7 +73,10 @@ class Scores:
 
     @classmethod
     def of(cls, rankings: Sequence[Ranking], k: int) -> Scores:
-        """Return the means: hit and recall of the first `k` results, nDCG of the first 10, MRR of all."""
+        """Return the means of all measures.
+
+        Hit and recall use the first `k` results, nDCG the first 10, MRR all.
+        """
         count = len(rankings)
 
         def mean(values: Iterable[float]) -> float:
@@ -85,14 +91,15 @@ class Scores:
 
 
 FORMAT: Final = 1
-#: Maximum bytes of a baseline, enough for the largest question file with every character escaped.
+#: Maximum size of a baseline in bytes. This is enough for the largest question file even if every character
+#: is escaped.
 LARGEST_BASELINE: Final = 8 * LARGEST_FILE
-#: Maximum rank in a baseline, far above the results of any search.
+#: Maximum rank in a baseline. No search returns nearly as many results.
 MOST_ROWS: Final = 1_000_000
 
 
 class UnusableBaseline(Exception):
-    """Raised when a file is not a baseline. The message gives the reason."""
+    """Error for a file that is not a baseline. The message gives the reason."""
 
 
 @frozen(kw_only=True)
@@ -131,7 +138,7 @@ class QuestionResult:
 
     @property
     def asked(self) -> tuple[object, ...]:
-        """The fields that must be equal before ranks are compared."""
+        """The fields that must be equal in both runs. Otherwise the ranks are not compared."""
         return self.expect, self.within, self.tags, self.forbid
 
 
@@ -139,8 +146,7 @@ class QuestionResult:
 class Baseline:
     """A saved evaluation.
 
-    `mode` applies to questions without their own mode. `depth` is the number of results read for each
-    question.
+    `mode` applies to questions that have no mode. `depth` is the number of results read for each question.
     """
 
     mode: str
@@ -151,7 +157,10 @@ class Baseline:
     outcomes: tuple[QuestionResult, ...]
 
     def encode(self) -> str:
-        """Return the content of the file. Each outcome has its own line, for diffs under version control."""
+        """Return the file content.
+
+        Each outcome is on its own line, which gives small diffs under version control.
+        """
         head = {"lithos_baseline": FORMAT, **asdict(self, filter=lambda each, _: each.name != "outcomes")}
         rows = ",\n".join(json.dumps(asdict(each)) for each in self.outcomes)
         return json.dumps(head)[:-1] + f', "outcomes": [\n{rows}\n]}}\n'
@@ -225,13 +234,16 @@ class RankChange:
     before: QuestionResult
     now: QuestionResult
     kind: Literal["better", "worse"]
-    #: Description of the change for people.
+    #: Description of the change, in words for people.
     what: str
 
 
 @frozen(kw_only=True)
 class BaselineComparison:
-    """The differences between an evaluation and its baseline. Other questions are listed by their words."""
+    """The differences between an evaluation and its baseline.
+
+    Questions that were not compared are listed by their words.
+    """
 
     changes: tuple[RankChange, ...] = ()
     #: Questions that differ from the baseline in `expect`, `forbid`, `within` or `tags`.
@@ -241,15 +253,15 @@ class BaselineComparison:
     same: int = field(default=0)
 
     def of_kind(self, kind: Literal["better", "worse"]) -> tuple[RankChange, ...]:
-        """Return the questions that became better or worse, as selected by `kind`."""
+        """Return the questions that became better or worse. `kind` selects which."""
         return tuple(each for each in self.changes if each.kind == kind)
 
 
 def compare(before: Baseline, outcomes: Iterable[QuestionResult], depth: int) -> BaselineComparison:
     """Compare two runs question by question. `depth` is the number of results read in the current run.
 
-    A new forbidden note makes a question worse, whatever its rank. A question without its former forbidden
-    note is better, unless its rank fell.
+    A new forbidden note makes a question worse, whatever its rank. If a forbidden note has disappeared, the
+    question is better, unless the rank of the expected note fell.
     """
     old = {each.key: each for each in before.outcomes}
     seen, deepest = set[tuple[str, str]](), min(depth, before.depth)

@@ -1,9 +1,9 @@
-"""The questions of a knowledge test, and the reader and writer of the file (docs/spec/context.md §3).
+"""The questions of a knowledge test, and a reader and a writer for test files (docs/spec/context.md §3).
 
-The file is a YAML list or JSON lines, with one mapping per question: `{"question","expect":[path, id or
-title],"within":5,"tags"?,"mode"?,"forbid"?:[…]}`. The reader guesses nothing. It refuses an unknown key, a
-wrong type, a repeated question and a file without questions, and names the line, because a silently skipped
-test looks like a passed test.
+A test file is a YAML list or JSON lines, with one mapping per question: `{"question","expect":[path, id or
+title],"within":5,"tags"?,"mode"?,"forbid"?:[…]}`. The reader is strict, because a silently skipped test would
+look like a passed test. It refuses unknown keys, wrong types, repeated questions and files without questions,
+and the error names the line.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from yaml.constructor import ConstructorError
 
 from lithos.text.yaml.nodes import line_nesting_deeper
 
-#: Maximum bytes of a file, questions in it, characters of a question, characters of a note's name, and names
-#: in one list.
+#: Limits: bytes of a file, questions in a file, characters of a question, characters of a note's name, and
+#: names in one list.
 LARGEST_FILE: Final = 2 * 1024 * 1024
 MOST_QUESTIONS: Final = 5_000
 LONGEST_QUESTION: Final = 10_000
 LONGEST_NAME: Final = 4_096
 MOST_NAMES: Final = 100
-#: Maximum value of `within`. By default, `search.max_results` limits answers to the same number of rows.
+#: Maximum value of `within`. It equals the default of `search.max_results`, which limits the rows of an
+#: answer.
 DEEPEST: Final = 50
 WITHIN: Final = 5
 RETRIEVE: Final = "retrieve"
-#: Modes of `lithos_search` (`graph` starts at the notes nearest to the question), and the mode that uses
-#: `lithos_retrieve`.
+#: Modes of `lithos_search`, and the mode that uses `lithos_retrieve`. The mode `graph` starts at the notes
+#: nearest to the question.
 MODES: Final = ("hybrid", "fulltext", "semantic", "graph", RETRIEVE)
 
 _KEYS: Final = ("question", "expect", "within", "tags", "mode", "forbid")
@@ -43,15 +44,17 @@ _SHOWN: Final = 80
 
 
 class UnusableTests(Exception):
-    """Raised when a file has no usable questions. The message names the line and says what to do."""
+    """Error for a file without usable questions. The message names the line and gives advice."""
 
 
 @frozen(kw_only=True)
 class Question:
-    """A test that passes if the first `within` results contain a note of `expect` and none of `forbid`.
+    """A test question.
 
-    `tags` filters the search. A question without `mode` uses the mode of the command. `line` is the
-    question's line in the file, from 1.
+    The test passes if the first `within` results contain a note of `expect` and no note of `forbid`.
+
+    `tags` filters the search. If `mode` is missing, the mode of the command applies. `line` is the line of
+    the question in the file, from 1.
     """
 
     question: str
@@ -64,12 +67,12 @@ class Question:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The key that identifies a question: its words and its mode."""
+        """The words and mode of the question, which identify it."""
         return " ".join(self.question.split()), self.mode or ""
 
 
 def read_questions(content: bytes, *, is_json_lines: bool | None = None) -> tuple[Question, ...]:
-    """Return the questions of a file, in order. Raises `UnusableTests`.
+    """Return the questions of a file in file order. Raises `UnusableTests`.
 
     Parses JSON lines if `is_json_lines` is True, or if it is None and the text begins with `{`.
     """
@@ -103,7 +106,7 @@ def read_questions(content: bytes, *, is_json_lines: bool | None = None) -> tupl
 
 
 def _json_items(text: str) -> Iterator[tuple[int, Any]]:
-    # `splitlines` would also split at characters that are allowed inside a JSON text.
+    # `splitlines` would also split at characters that JSON texts may contain.
     for line, row in enumerate(text.split("\n"), 1):
         if not row.strip():
             continue
@@ -140,7 +143,7 @@ def _yaml_items(text: str) -> Iterator[tuple[int, Any]]:
                 f"Line {root.start_mark.line + 1} does not begin a list. Write each question as "
                 "an item: `- question: …` with `expect` below it."
             )
-        # The list may contain itself through an alias, so its items are constructed one by one.
+        # Through an alias, the list may contain itself. Its items are therefore constructed one by one.
         for node in root.value:
             line = node.start_mark.line + 1
             _refuse_keys_twice(node, line)
@@ -152,7 +155,7 @@ def _yaml_items(text: str) -> Iterator[tuple[int, Any]]:
         raise UnusableTests(
             f"{where} is not valid YAML ({problem}). Correct this line or the line above."
         ) from error
-    except (RecursionError, ValueError) as error:  # for example a date such as 2024-02-31
+    except (RecursionError, ValueError) as error:  # raised for example for the date 2024-02-31
         raise UnusableTests(f"The file is not valid YAML ({error}). Put quotes around texts.") from error
     finally:
         if loader is not None:
@@ -162,7 +165,7 @@ def _yaml_items(text: str) -> Iterator[tuple[int, Any]]:
 class _Loader(yaml.CSafeLoader):
     """A YAML loader that refuses long numbers.
 
-    Long digits cannot be shown, and long sexagesimal numbers (1:59:59…) take minutes to read.
+    Very long integers cannot be displayed, and long sexagesimal numbers (1:59:59…) take minutes to parse.
     """
 
 
@@ -225,7 +228,7 @@ def _question(line: int, value: Any) -> str:
 
 
 def _texts(line: int, item: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Return a list of names without repetitions. A single text counts as a list of one."""
+    """Return a list of names without duplicates. A single text counts as a list with one name."""
     value = item.get(key)
     listed = [] if value is None else [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(each, str) and each.strip() for each in listed):
@@ -243,7 +246,7 @@ def _texts(line: int, item: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def _encodable(line: int, key: str, text: str) -> str:
-    """Return the text. Refuse lone surrogates, which JSON can spell, and NUL, which no server accepts."""
+    """Return the text. Refuses lone surrogates, which JSON can contain, and NUL, which no server accepts."""
     if "\0" in text:
         raise UnusableTests(f"Line {line}: `{key}` contains a NUL character. Remove it.")
     try:
@@ -266,7 +269,7 @@ def _shorten(text: Any) -> str:
 
 
 def write_questions(questions: Iterable[tuple[Question, str]], *, as_json_lines: bool) -> str:
-    """Return the content of a test file. In YAML, the remark of each question is a comment above it."""
+    """Return the content of a test file. In YAML, each question's remark is a comment above the question."""
     if as_json_lines:
         return "".join(json.dumps(_as_item(each)) + "\n" for each, _ in questions)
     blocks = []

@@ -1,9 +1,9 @@
-"""Backup and restore: file and database copies, symbolic links, and the index `backup.json` with checksums.
+"""Backup and restore of files, databases and symbolic links. The index `backup.json` has checksums.
 
-A backup has the layout of a data directory, without data that can be rebuilt. Databases are copied as
-consistent snapshots (SQLite's online backup), even while a server runs. `move_counters_ahead` prepares a
-restored database. Symbolic links among the notes are listed if their targets are in the backup. `backup.json`
-is written last, with one atomic rename. A backup with this file is complete.
+A backup has the same layout as a data directory, but no data that can be rebuilt. Databases are copied as
+consistent snapshots (with SQLite's online backup), even while a server runs. `move_counters_ahead` prepares a
+restored database. The index lists symbolic links among the notes if their targets are in the backup.
+`backup.json` is written last, with one atomic rename. A backup is complete if this file exists.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ from lithos.kernel.databases.sqlite import copy_content, snapshot, transaction
 from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 
 PRIVATE: Final = ".lithos"
-#: Prefix of the folders in the data directory that keep content replaced by a restore.
+#: Prefix of folders in the data directory that contain content replaced by a restore.
 ASIDE: Final = ".before-restore-"
-#: Prefixes of the folders of a restore: a copy in progress; a complete copy, after which the restore is
-#: always finished; and a copy after the former content was moved aside. A killed process may leave one of
-#: these folders.
+#: Prefixes of the folders that a restore creates: for an incomplete copy, for a complete copy, and for a copy
+#: after the former content was moved aside. A complete copy is always restored, if necessary by the next
+#: call. A killed process may leave one of these folders.
 STAGED: Final = f"{ASIDE}staged-"
 READY: Final = f"{ASIDE}ready-"
 _PLACING: Final = f"{ASIDE}placing-"
-#: Path of the lock, which a restore leaves in place.
+#: Path of the lock file, which a restore does not replace.
 _LOCK: Final = f"{PRIVATE}/lock"
 
 
 @frozen
 class FoundLinks:
-    """Links below a folder. `inside` maps the path of each link to its target, relative to the link's folder.
+    """The links below a folder.
 
-    `elsewhere` lists links that lead out of the folder or to a missing file. Lithos does not read their
-    targets.
+    `inside` maps the path of each link to its target, relative to the folder of the link.
+
+    `elsewhere` lists links to missing files and links out of the folder. Lithos does not read their targets.
     """
 
     inside: Mapping[str, str] = field(factory=dict)
@@ -54,7 +55,7 @@ class FoundLinks:
 
 
 def find_links(root: Path) -> FoundLinks:
-    """Return the symbolic links below `root` by relative path, sorted. Raises `OSError`."""
+    """Return the symbolic links below `root`, sorted by relative path. Raises `OSError`."""
     real_root = os.path.realpath(root)
     inside: dict[str, str] = {}
     elsewhere: list[str] = []
@@ -77,7 +78,7 @@ def _raise(error: OSError) -> None:
 
 
 def leads_out(link: str, target: str) -> bool:
-    """Check for path traversal: return whether a link would lead out of the topmost folder of its path."""
+    """Return whether a link would lead out of the topmost folder of its path (path traversal)."""
     top, *_ = PurePosixPath(link).parts
     reached = os.path.normpath(os.path.join(os.path.dirname(link), target))
     return target.startswith("/") or PurePosixPath(reached).parts[:1] != (top,)
@@ -95,17 +96,17 @@ INDEX: Final = "backup.json"
 FORMAT: Final = 1
 _BLOCK: Final = 1 << 20
 
-#: Progress callback, called for each file with the number of finished files and the minimum total.
+#: Progress callback, called for each file: number of finished files, and minimum total.
 BackupProgress = Callable[[int, int], None]
 
 
 class BackupRefused(Exception):
-    """Raised when a backup cannot be made or used. The message says why and what to do."""
+    """Error for a backup that cannot be made or used. The message gives the reason and advice."""
 
 
 @frozen
 class SavedFile:
-    """A file: size in bytes, SHA-256 in hex, modification time in nanoseconds."""
+    """A file in a backup: size in bytes, SHA-256 in hex, modification time in nanoseconds."""
 
     size: int
     sha256: str
@@ -114,9 +115,9 @@ class SavedFile:
 
 @frozen(kw_only=True)
 class BackupIndex:
-    """The content of `backup.json`: `files` by relative path, and `journal_head`, the last seq.
+    """The content of `backup.json`. `files` are by relative path, and `journal_head` is the last seq.
 
-    `links` are the symbolic links among the notes to files or folders in the backup. `left_out` are all other
+    `links` are the symbolic links among the notes whose targets are in the backup. `left_out` are all other
     links.
     """
 
@@ -129,7 +130,7 @@ class BackupIndex:
     files: Mapping[str, SavedFile] = field(repr=False)
     links: Mapping[str, str] = field(factory=dict)
     left_out: tuple[str, ...] = ()
-    #: Folder of the notes in the backup, or `VAULT` if a vault was backed up.
+    #: Folder of the notes in the backup. If a vault was backed up, the folder is `VAULT`.
     notes: str = "knowledge"
 
 
@@ -158,9 +159,9 @@ def walk_files(root: Path) -> Iterator[str]:
 
 
 def copy_file(source: Path, target: Path) -> SavedFile | None:
-    """Copy and hash one file durably, with its mtime. Return None if the file was deleted.
+    """Copy and hash one file durably, and preserve its mtime. Return None if the file was deleted.
 
-    A file that only its owner may read keeps this mode.
+    If only the owner may read the file, the copy has the same mode.
     """
     try:
         descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
@@ -191,13 +192,13 @@ def describe_file(path: Path) -> SavedFile:
 
 
 def sync_folders(root: Path) -> None:
-    """Sync `root` and all folders below it, so that the names of their files are durable."""
+    """Sync `root` and all folders below it, so that the file names in them are durable."""
     for folder, _, _ in os.walk(root):
         sync_folder(Path(folder))
 
 
 def write_index(directory: Path, index: BackupIndex) -> None:
-    """Sync everything else, then write `backup.json` atomically."""
+    """Sync all other files, then write `backup.json` atomically."""
     sync_folders(directory)
     content = json.dumps(cattrs.unstructure(index), indent=1).encode()
     replace_file(directory / INDEX, content, directory / f"{INDEX}.new")
@@ -241,7 +242,7 @@ def read_index(directory: Path) -> BackupIndex:
 
 
 def verify_files(directory: Path, index: BackupIndex, told: BackupProgress) -> None:
-    """Verify size and checksum of every file, and refuse additional files. Raises `BackupRefused`."""
+    """Verify size and checksum of every file. Additional files are refused. Raises `BackupRefused`."""
     present = {path for path in walk_files(directory) if path != INDEX}
     problems = [f"{name} is not part of the backup" for name in sorted(present - index.files.keys())]
     for number, (name, saved) in enumerate(index.files.items(), start=1):
@@ -261,7 +262,10 @@ def verify_files(directory: Path, index: BackupIndex, told: BackupProgress) -> N
 
 
 def copy_database(source: Path, target: Path, *, is_live: bool) -> SavedFile | None:
-    """Copy a consistent snapshot of a database that others may be writing. Return None for a missing file."""
+    """Copy a consistent snapshot of a database, even while another process writes to it.
+
+    Return None if the file is missing.
+    """
     with snapshot(source, is_live=is_live) as reading:
         if reading is None:
             return None
@@ -279,10 +283,10 @@ def journal_head(path: Path) -> int | None:
 
 
 def move_counters_ahead(path: Path, now: datetime) -> None:
-    """Advance the counters, so that no seq or fence assigned after the backup is assigned again."""
+    """Advance the counters, so that values of seq and fence assigned after the backup are never reused."""
     if not path.exists():
         return
-    CoordinationStore.open(path, now).close()  # adds fences, and missing columns of an older version
+    CoordinationStore.open(path, now).close()  # opening adds fences, and columns that an older version lacks
     with closing(apsw.Connection(str(path))) as connection, transaction(connection):
         connection.execute(
             "UPDATE meta SET value=MAX(value+1, ?) WHERE name='next_seq'", (int(now.timestamp() * 1000),)
@@ -290,10 +294,10 @@ def move_counters_ahead(path: Path, now: datetime) -> None:
 
 
 def finish_restore(data: Path) -> Path | None:
-    """Replace the content of a data directory with a complete copy of a backup, if there is one.
+    """If there is a complete copy of a backup, replace the content of a data directory with this copy.
 
-    Only the owner of the data directory may call this function. It returns the folder of the former content.
-    If the process is killed, the next call continues the work.
+    Return the folder that now contains the former content. Only the owner of the data directory may call this
+    function. If the process is killed, the next call continues the restore.
     """
     aside: Path | None = None
     for staged in [*data.glob(f"{STAGED}*")]:

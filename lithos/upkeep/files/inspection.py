@@ -1,4 +1,4 @@
-"""Read-only inspection of the indexes on disk, also while a server runs."""
+"""Read-only inspection of the indexes on disk, even while a server runs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import FORMAT
 from lithos.search.index.vector_files import StoreDamaged
 
-#: Number of attempts, because a running server may replace index files at any moment.
+#: Number of attempts. A running server may replace index files at any moment, so one attempt may fail.
 _TRIES: Final = 3
 
 
 @frozen
 class IndexStamps:
-    """The stamps of all indexed notes by serial, or the `reason` why the index cannot be used."""
+    """The stamps of all indexed notes by serial, or the `reason` why the index is unusable."""
 
     stamps: Mapping[int, int] = field(factory=dict)
     reason: Literal["schema_mismatch", "embedder_mismatch", "check_failed"] | None = None
@@ -52,12 +52,12 @@ def _try(inspect: Callable[[], IndexStamps]) -> IndexStamps:
 def _read_fulltext(directory: Path) -> Mapping[int, int]:
     """Return the stamps of all indexed notes.
 
-    The index is opened in a folder of links, because opening creates files.
+    The index is opened through a folder of links, because opening an index creates files.
     """
     with tempfile.TemporaryDirectory(prefix="lithos-") as folder:
         twin = Path(folder)
-        # First copy the files that name others, then link those: files deleted in between are reported as
-        # missing.
+        # First copy the files that list other files, then link the listed files. A file that is deleted in
+        # between is reported as missing.
         for name in ("meta.json", ".managed.json", fulltext_schema.MARKER):
             if (directory / name).exists():
                 (twin / name).write_bytes((directory / name).read_bytes())
@@ -69,7 +69,10 @@ def _read_fulltext(directory: Path) -> Mapping[int, int]:
 
 
 def inspect_vectors(directory: Path, identity: EmbedderIdentity | None) -> IndexStamps:
-    """Inspect a vector store that should belong to the given embedder (None: to any). Blocks."""
+    """Inspect a vector store read-only.
+
+    If `embedder` is not None, the store must belong to this embedder. Blocks.
+    """
     return _try(lambda: _read_vectors(directory, identity))
 
 

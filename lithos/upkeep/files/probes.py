@@ -1,6 +1,6 @@
 """Probes for diagnosis: file system features, free space, database integrity, and the process on a port.
 
-Probes leave nothing behind. They block for some milliseconds.
+Probes leave no files behind. They block for some milliseconds.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def try_folder(folder: Path) -> bool:
         return locks
     finally:
         for path in (first, second):
-            with suppress(OSError):  # only the first failure is raised
+            with suppress(OSError):  # only the first error is raised
                 path.unlink(missing_ok=True)
 
 
 def _holds_lock(descriptor: int, path: Path) -> bool:
-    """Return whether a lock excludes a second lock. Some file systems accept all locks."""
+    """Return whether a lock prevents a second lock. Some file systems grant every lock."""
     with opened(path, os.O_RDWR) as other:
         try:
             for each in (descriptor, other):
@@ -67,13 +67,13 @@ def _holds_lock(descriptor: int, path: Path) -> bool:
 
 
 def free_space(folder: Path) -> Space:
-    """Return the free space for an unprivileged process. Raises `OSError`."""
+    """Return the free space that an unprivileged process can use. Raises `OSError`."""
     status = os.statvfs(folder)
     return Space(status.f_bavail * status.f_frsize, status.f_favail if status.f_files else None)
 
 
 def check_integrity(path: Path, *, is_live: bool) -> str | None:
-    """Return the first problem of a database, or None if it is sound or absent.
+    """Return the first problem of a database, or None if the database is intact or missing.
 
     Raises the errors of `snapshot`.
     """
@@ -88,7 +88,7 @@ def check_integrity(path: Path, *, is_live: bool) -> str | None:
 
 
 def newest_event_time(path: Path, *, is_live: bool) -> datetime | None:
-    """Return the time of the newest event, by the clock of the server. Return None without events.
+    """Return the time of the newest event by the server's clock, or None if there are no events.
 
     Raises the errors of `snapshot`.
     """
@@ -99,13 +99,13 @@ def newest_event_time(path: Path, *, is_live: bool) -> datetime | None:
             row = connection.execute("SELECT timestamp FROM events ORDER BY seq DESC LIMIT 1").fetchone()
             return None if row is None else parse_time(str(row[0]))
         except (apsw.SQLError, ValueError):
-            return None  # an older layout has no journal; the next start creates one
+            return None  # an older layout has no journal yet; the next start creates the journal
 
 
 def read_layout_version(path: Path) -> int | None:
-    """Return the layout version in a migration registry, or None without a file.
+    """Return the layout version in a migration registry, or None if the file is missing.
 
-    Raises `ValueError` for other content.
+    Raises `ValueError` if the content is not a version.
     """
     try:
         version = json.loads(path.read_bytes())["current_version"]
@@ -119,18 +119,21 @@ def read_layout_version(path: Path) -> int | None:
 
 
 _LISTENING = "0A"
-#: The folder in which Linux lists processes and sockets. On other systems, nothing is found.
+#: Folder in which Linux lists processes and sockets. Other systems do not have it, so no process is found
+#: there.
 PROC: Final = Path("/proc")
 
 
 def name_listener(port: int) -> str | None:
-    """Return the process that listens on a local TCP port, such as `process 12 (nginx)`, or None if unknown.
+    """Return the process that listens on a local TCP port, such as `process 12 (nginx)`.
 
-    Only an administrator can see processes of other users.
+    Return None if it is unknown.
+
+    Only an administrator can see the processes of other users.
     """
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
     for process in PROC.glob("[0-9]*") if sockets else ():
-        with suppress(OSError):  # the process ended meanwhile, or belongs to another user
+        with suppress(OSError):  # the process has ended, or belongs to another user
             for descriptor in os.listdir(process / "fd"):
                 if os.readlink(process / "fd" / descriptor) in sockets:
                     return f"process {process.name} ({(process / 'comm').read_text().strip()})"

@@ -36,9 +36,9 @@ from lithos.upkeep.files.backup import (
 
 __all__ = ["BackupRefused", "RestoredBackup", "back_up", "back_up_to_tar", "restore"]
 
-#: Databases in the order of copying. An event leaves the outbox of `edges.db` only when the journal has it,
-#: so `edges.db` is copied before the journal. Versions of later changes are caught up from the notes, which
-#: are copied last.
+#: Databases in copy order. An event leaves the outbox of `edges.db` only after the journal contains it, so
+#: `edges.db` is copied before the journal. The notes are copied last. Versions of later changes are caught up
+#: from them.
 DATABASES = ("edges.db", "stats.db", HISTORY, "coordination.db")
 
 
@@ -47,10 +47,10 @@ def _ignore(done: int, total: int) -> None:
 
 
 def back_up(config: Config, target: Path, *, told: BackupProgress = _ignore) -> BackupIndex:
-    """Copy everything that cannot be rebuilt to `target`, which must be empty or absent. Blocks.
+    """Copy all data that cannot be rebuilt to `target`, which must be empty or missing. Blocks.
 
-    The backup contains every change that was acknowledged before it began. Raises `BackupRefused`, `OSError`
-    and `CorruptDatabase`. In that case the copied files have no `backup.json`.
+    The backup contains every change that was acknowledged before the backup began. Raises `BackupRefused`,
+    `OSError` and `CorruptDatabase`. After an error, the copied files have no `backup.json`.
     """
     data, vault = config.of(StorageConfig).data_dir, config.of(StorageConfig).vault
     notes = config.of(StorageConfig).notes_folder
@@ -89,7 +89,7 @@ def back_up(config: Config, target: Path, *, told: BackupProgress = _ignore) -> 
 
 
 def back_up_to_tar(config: Config, target: Path, *, told: BackupProgress = _ignore) -> BackupIndex:
-    """Write a backup as one archive, which appears only when it is complete. Blocks."""
+    """Write a backup as one archive. The archive appears only when it is complete. Blocks."""
     if target.exists():
         raise BackupRefused(f"{target} already exists. Choose another file.")
     with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.absolute().parent) as folder:
@@ -125,7 +125,7 @@ def _check_target(storage: StorageConfig, target: Path) -> None:
 def _list_notes(storage: StorageConfig) -> list[str]:
     """Return the files in the notes folder.
 
-    In a vault, return only the notes, and no paths through symbolic links.
+    In a vault, return only the notes, and skip paths through symbolic links.
     """
     if storage.vault is None:
         return list(backup.walk_files(storage.notes_folder))
@@ -135,7 +135,7 @@ def _list_notes(storage: StorageConfig) -> list[str]:
 
 
 def _links_of_vault(storage: StorageConfig, saved: Mapping[str, SavedFile]) -> FoundLinks:
-    """Return the links of a vault through which notes are reached, and whose targets are in the backup."""
+    """Return the links in a vault that lead to notes and have their targets in the backup."""
     assert storage.vault is not None
     links, files = backup.find_links(storage.vault), open_notes(storage)
     kept: dict[str, str] = {}
@@ -169,7 +169,7 @@ def _count(saved: dict[str, SavedFile], notes: str) -> dict[str, int]:
 
 @frozen
 class RestoredBackup:
-    """The index of the restored backup, and the folder of the former content, if there was any."""
+    """The index of the restored backup, and the folder with the former content, if there was any."""
 
     index: BackupIndex
     aside: Path | None
@@ -178,11 +178,13 @@ class RestoredBackup:
 def restore(
     config: Config, source: Path, *, force: bool = False, told: BackupProgress = _ignore
 ) -> RestoredBackup:
-    """Replace the data directory with a backup (directory or tar) after verifying all hashes. Blocks.
+    """Verify all hashes of a backup (directory or tar), then replace the data directory with the backup.
 
-    With `force`, the existing content is moved aside within the data directory. A `vault` receives the notes
-    and must be empty or absent. Without one, the backup of a vault is refused. Raises `AlreadyOwned`,
-    `BackupRefused` and `OSError`.
+    Blocks.
+
+    With `force`, the existing content is moved aside within the data directory. A `vault` receives the notes,
+    and its folder must be empty or missing. The backup of a vault is refused if `vault` is not given. Raises
+    `AlreadyOwned`, `BackupRefused` and `OSError`.
     """
     data, vault = config.of(StorageConfig).data_dir, config.of(StorageConfig).vault
     with _as_directory(source) as directory:
@@ -197,7 +199,7 @@ def restore(
         lock = make_lock(config.of(StorageConfig))
         lock.acquire(format_time(utc_now()))
         try:
-            backup.finish_restore(data)  # an earlier restore may have been killed
+            backup.finish_restore(data)  # a process may have been killed during an earlier restore
             if not force:
                 _require_empty(data)
             return RestoredBackup(index, _replace_content(data, vault, directory, index, utc_now()))
@@ -215,7 +217,7 @@ def _require_empty(data: Path) -> None:
 
 
 def _check_vault(vault: Path | None, data: Path, index: BackupIndex) -> None:
-    """Refuse to restore notes of a vault into a folder with files, because those are never replaced."""
+    """Raise an error if the vault folder contains files, because a restore never replaces them."""
     if vault is None:
         if index.notes == VAULT:
             raise BackupRefused(
@@ -255,7 +257,7 @@ def _as_directory(source: Path) -> Iterator[Path]:
 def _content(data: Path) -> list[str]:
     """Return the entries of the data directory that a restore would replace.
 
-    The lock and content that earlier restores moved aside are left out.
+    The lock, and content that earlier restores moved aside, are left out.
     """
     names = [path.name for path in data.iterdir() if not path.name.startswith(backup.ASIDE)]
     private = data / PRIVATE
@@ -267,9 +269,9 @@ def _content(data: Path) -> list[str]:
 def _replace_content(
     data: Path, vault: Path | None, source: Path, index: BackupIndex, now: datetime
 ) -> Path | None:
-    """Copy a backup, move the existing content aside, and put the copy in its place.
+    """Copy a backup, move the existing content aside, and move the copy to its path.
 
-    Return the folder of the former content.
+    Return the folder with the former content.
     """
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     staged = Path(tempfile.mkdtemp(prefix=backup.STAGED, dir=data))
@@ -291,7 +293,7 @@ def _replace_content(
 
 
 def _fill_vault(vault: Path, staged: Path) -> None:
-    """Copy all staged notes or none to the empty vault, which may be on another disk."""
+    """Copy all staged notes, or none, to the empty vault. The vault may be on another disk."""
     if not staged.is_dir():
         return
     try:

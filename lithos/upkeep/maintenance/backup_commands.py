@@ -32,10 +32,10 @@ STDOUT = "-"
 
 
 def run_backup(session: CommandSession) -> int:
-    """Back up to a directory, and print the number of copied files.
+    """Back up to a directory. Print the number of copied files.
 
-    Several vaults are written to folders with their names. A single chosen vault is written to the directory
-    itself.
+    Each of several vaults is written to a folder with its name. A single chosen vault is written directly to
+    the directory.
     """
     target = Path(session.typed["directory"])
     if not session.vaults:
@@ -107,7 +107,10 @@ def run_export(session: CommandSession) -> int:
 
 
 def _write_tar(session: CommandSession) -> int:
-    """Write the archive to stdout and messages to stderr. The archive is complete before it is written."""
+    """Write the archive to stdout, and messages to stderr.
+
+    The archive is completed before its first byte is written.
+    """
     if sys.stdout.isatty():
         raise CommandFailed(
             "An archive cannot be written to a terminal. Redirect the output: "
@@ -129,7 +132,7 @@ def _write_tar(session: CommandSession) -> int:
 def _write_lines(objects: Iterator[dict[str, Any]], write: Callable[[str], object]) -> int:
     code = 0
     for item in objects:
-        # The output is pure ASCII, whatever file names contain and the terminal supports.
+        # Whatever characters file names contain and the terminal supports, the output is pure ASCII.
         write(json.dumps(item) + "\n")
         if item["kind"] == "problem":
             warn(f"{item['path']} could not be read: {item['reason']}")
@@ -138,7 +141,7 @@ def _write_lines(objects: Iterator[dict[str, Any]], write: Callable[[str], objec
 
 
 def run_restore(session: CommandSession) -> int:
-    """Restore a backup, build the indexes and print a summary. Return 1 if an index could not be built."""
+    """Restore a backup, build the indexes and print a summary. Return 1 if building an index failed."""
     typed = session.typed
     source, force = Path(typed["source"]), typed.get("force", False)
     with refusing(BackupRefused):

@@ -48,7 +48,7 @@ def run_doctor(invocation: Invocation) -> int:
 
     Return 1 if a check failed. An invalid configuration is a finding.
 
-    If several vaults are configured, the chosen vaults are checked one after the other.
+    If several vaults are configured, the chosen vaults are checked one by one.
     """
     try:
         vaults = find_vaults(invocation, is_lenient=True)
@@ -87,7 +87,7 @@ def _run_server(invocation: Invocation) -> RunServer:
 
 
 def _load_patient(invocation: Invocation, known: Sequence[str]) -> Installed:
-    """Load the configuration to check. `known` are problems with the names of vaults."""
+    """Load the configuration to check. `known` are known problems with vault names."""
     problems = list[str]()
     loaded = load_config(
         config_path=invocation.config,
@@ -122,14 +122,16 @@ def _patient(loaded: LoadedConfig, problems: list[str], invocation: Invocation) 
     return make_patient(loaded.config, _run_server(invocation), problems, loaded.warnings)
 
 
-#: Maximum number of entries to list for a group.
+#: Maximum number of entries to list per group.
 _LISTED = 10
 
 
 def run_validate(session: CommandSession) -> int:
-    """Validate the notes, and fix them on request. Return 1 if errors remain, or with `--strict` warnings.
+    """Validate the notes, and fix them on request.
 
-    Also returns 1 if a file could not be written or the user rejected the plan. Raises the errors of
+    Return 1 if errors remain, or with `--strict` if warnings remain.
+
+    Also return 1 if a file could not be written or the user rejected the plan. Raises the errors of
     `explained_failures`.
     """
     storage, typed = session.config.of(StorageConfig), session.typed
@@ -167,7 +169,7 @@ def _run_fix(session: CommandSession, files: NoteFiles, *, ids: bool) -> int:
         tell(session, document | _fixed(Fixing(0, before, ())), ())
         warn("nothing was changed; add --yes to write these changes")
         return 1
-    # Files that changed since the first validation are not written.
+    # Files that changed after the first validation are not written.
     fixing = trio.run(_owning, session, partial(fix_notes, files, before, amendments))
     left = f"Remaining issues: {fixing.left.total}"
     lines = [f"Fixed {fixing.fixed} issues", *([left] if fixing.left.total else [])]
@@ -183,16 +185,17 @@ def _code(left: Validation, session: CommandSession) -> int:
 
 
 def _look(session: CommandSession, files: NoteFiles, progress: Progress | None) -> Validation:
-    """Validate the notes as a server's scan would find them.
+    """Validate the notes as a server scan would find them.
 
-    The scan gives the ids of files without an id, and the owner of each id that several files have.
+    The scan determines the ids of files without an id. If several files have the same id, it also determines
+    which file owns the id.
     """
     style, survey = style_of(session.config.of(StorageConfig)), survey_of(session.config, utc_now())
     return validate_notes(files, progress, survey.nameless, style, survey.doubled, survey.copies)
 
 
 async def _owning(session: CommandSession, work: Callable[[Progress | None], T]) -> T:
-    """Do the work in a thread, as the owner of the data directory. Raises `AlreadyOwned`."""
+    """Run the work in a thread, as the owner of the data directory. Raises `AlreadyOwned`."""
     async with owned(session.config.of(StorageConfig)):
         with progress_bars(session, "files") as progress:
             return await Threads().run(partial(work, progress))
@@ -224,7 +227,10 @@ def _list_plan(amendments: Sequence[Amendment], *, everything: bool) -> Iterator
 
 
 def _cut(rows: Sequence[str], *, everything: bool) -> Iterator[str]:
-    """Yield all rows if `everything`, else the first rows and the number of rows left out."""
+    """Yield all rows if `everything` is set.
+
+    Otherwise yield the first rows and the number of omitted rows.
+    """
     listed = rows if everything else rows[:_LISTED]
     yield from (f"  {row}" for row in listed)
     if len(rows) > len(listed):
@@ -232,7 +238,7 @@ def _cut(rows: Sequence[str], *, everything: bool) -> Iterator[str]:
 
 
 def _document(before: Validation) -> dict[str, Any]:
-    """Return the answer for `--json`, with all groups including infos."""
+    """Return the document for `--json`, with all groups including infos."""
     groups = {
         group.check.name: [{"path": issue.path, "detail": issue.detail} for issue in group.issues]
         for group in before.groups

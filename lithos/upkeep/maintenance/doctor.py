@@ -1,7 +1,9 @@
-"""`lithos doctor`, which checks an installation and gives advice, and its checks of owner and port.
+"""`lithos doctor`: checks an installation and gives advice.
 
-The doctor writes only dot-named probe files, and removes them. Checks are isolated: if a check fails or
-hangs, the others still run.
+This module also has the owner check and the port check.
+
+The doctor writes only dot-named probe files and removes them. Checks are isolated: if a check fails or hangs,
+the next checks still run.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from lithos.upkeep.checks.checks import Installed, Ownership, look_aside
 from lithos.upkeep.checks.inspection import examine
 from lithos.upkeep.files.probes import name_listener
 
-#: Seconds to wait until a new owner reports its address, and seconds to wait for an answer.
+#: Seconds to wait until a new owner reports its address, and seconds to wait for its answer.
 _ADDRESS_WAIT: Final = 3.0
 _ANSWER_WAIT: Final = 5.0
 
@@ -35,7 +37,7 @@ _ANSWER_WAIT: Final = 5.0
 async def look_at_owner(config: Config) -> Ownership:
     """Return the current owner.
 
-    Wait briefly for a starting process to report its address. Raises `OSError`.
+    If the owner is starting, wait briefly until it reports its address. Raises `OSError`.
     """
     lock = config.of(StorageConfig).data_dir / ".lithos" / "lock"
     deadline = trio.current_time() + _ADDRESS_WAIT
@@ -49,7 +51,7 @@ async def look_at_owner(config: Config) -> Ownership:
 
 @check("owner", DOCTOR, place=60, when=has_data)
 async def check_owner(patient: Installed) -> AsyncIterator[CheckFinding]:
-    """Report whether the owner of the data directory, if any, answers and is healthy."""
+    """Report whether the data directory has an owner that answers and is healthy."""
     patient.owner = await look_at_owner(patient.config)
     for each in await _ask_owner(patient.owner, patient.config.of(ServerConfig).auth_token):
         yield each
@@ -81,7 +83,7 @@ async def _ask_owner(owner: Ownership, token: str | None) -> list[CheckFinding]:
                 "again. No acknowledged write is lost.",
             )
         ]
-    # Commands use the token of the lock file. Agents use the configured token, which the server might refuse.
+    # Commands use the token in the lock file. Agents use the configured token, which the server may refuse.
     configured = OwnerClient(record.url, token, _ANSWER_WAIT)
     for asking in [client, configured] if token else [client]:
         try:
@@ -111,7 +113,7 @@ def _ailments(health: Mapping[str, Any]) -> list[CheckFinding]:
 
 @check("port", DOCTOR, place=70)
 async def check_port(patient: Installed) -> AsyncIterator[CheckFinding]:
-    """Report whether the configured port is free or used by the owner itself."""
+    """Report whether the configured port is free or used by the owner of the data directory."""
     server, owner = patient.config.of(ServerConfig), patient.owner
     host, port = server.host, server.port
     if port == 0:
@@ -143,8 +145,8 @@ async def _name_user(port: int) -> str:
         return f"another program, {process}"
 
 
-#: Deadline of one check, in seconds. Reading 10,000 notes takes about five seconds, a very large database
-#: some more.
+#: Deadline of one check, in seconds. Reading 10,000 notes takes about five seconds, and a very large database
+#: takes longer.
 BOUND: Final = 60.0
 
 
@@ -154,7 +156,7 @@ def make_patient(
     problems: Sequence[str] = (),
     warnings: Sequence[str] = (),
 ) -> Installed:
-    """Return an installation that is checked from outside of a server."""
+    """Return an installation to check from outside of a server."""
     return Installed(
         config=config,
         clock=utc_now,
@@ -167,5 +169,5 @@ def make_patient(
 
 
 async def examine_all(patient: Installed, tell: Callable[[CheckResult], None]) -> list[CheckResult]:
-    """Run all applicable checks, and pass each result to `tell` at once."""
+    """Run all applicable checks. Each result is passed to `tell` as soon as the check ends."""
     return await examine(patient, DOCTOR, BOUND, tell)

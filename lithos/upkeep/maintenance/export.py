@@ -25,15 +25,15 @@ from lithos.upkeep.checked_vault import survey_of
 from lithos.upkeep.checks.validation import CheckedVault
 from lithos.upkeep.files.backup import copy_database
 
-#: A time before the end of any claim.
+#: A time that is earlier than the end of any claim.
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def export_objects(config: Config) -> Iterator[dict[str, Any]]:
     """Yield notes, agents, tasks, claims, findings, task edges and edges, each with its `kind`. Blocks.
 
-    The databases are copied at one moment, before the notes are read. Raises `FileNotFoundError` if the
-    notes folder does not exist, `CorruptDatabase` and `OSError`.
+    The databases are copied at one moment, before the notes are read. Raises `CorruptDatabase`, `OSError`,
+    and `FileNotFoundError` if the notes folder does not exist.
     """
     now = utc_now()
     survey = survey_of(config, now)

@@ -1,6 +1,6 @@
 """Maintenance of a data directory: repairs, indexing, entities, vanished files and stored questions.
 
-While a server runs, only three operations work: accepting vanished files (docs/spec/lifecycle.md §6),
+Only three operations work while a server runs: accepting vanished files (docs/spec/lifecycle.md §6),
 forgetting questions, and dry runs.
 """
 
@@ -56,21 +56,21 @@ from lithos.upkeep.checks.validation import CheckedVault, read_note_rows
 
 log = get_logger("lithos.maintenance")
 
-#: Seconds to wait until a server takes an approval, twice the specified limit.
+#: Maximum seconds to wait until a server takes an approval. This is twice the specified limit.
 SERVER_BOUND = 10.0
 INDEX_BOUND = 600.0
 
 
 @frozen
 class GivenUp:
-    """The vanished files. `is_taken` is True if their deletion was accepted."""
+    """The vanished files. `is_taken` is True if the server or this process has accepted their deletion."""
 
     paths: tuple[str, ...]
     is_taken: bool
 
 
 async def accept_vanished(config: Config, run_server: RunServer, *, dry_run: bool) -> GivenUp:
-    """Drop vanished files from the indexes, or have the running server do it.
+    """Drop vanished files from the indexes. If a server runs, the server drops them.
 
     Raises the errors of `run_server`.
     """
@@ -88,7 +88,7 @@ async def accept_vanished(config: Config, run_server: RunServer, *, dry_run: boo
         except VaultOwned:
             raise
         except AlreadyOwned:
-            pass  # a server that is just starting takes the approval too
+            pass  # a server that is starting also takes the approval
         except BaseException:
             files.settle_approval()
             raise
@@ -96,9 +96,9 @@ async def accept_vanished(config: Config, run_server: RunServer, *, dry_run: boo
 
 
 async def _start_once(config: Config, run_server: RunServer) -> None:
-    """Start a server that takes the approval, publishes the deletions and updates the indexes.
+    """Start a server that takes the approval, publishes the deletions and updates the indexes, then stop it.
 
-    The server is stopped afterwards.
+    The call returns after the server has stopped.
     """
     unwatched = config.replace(attrs.evolve(config.of(ServerConfig), watch_files=False))
     async with run_server(unwatched) as server:
@@ -107,7 +107,7 @@ async def _start_once(config: Config, run_server: RunServer) -> None:
 
 
 async def _is_taken(is_waiting: Callable[[], bool]) -> bool:
-    """Return whether a server takes a waiting request within `SERVER_BOUND` seconds."""
+    """Return whether a server takes the waiting request within `SERVER_BOUND` seconds."""
     blocking = Threads()
     with trio.move_on_after(SERVER_BOUND):
         while await blocking.run(is_waiting):  # noqa: ASYNC110 - another process takes it
@@ -117,7 +117,7 @@ async def _is_taken(is_waiting: Callable[[], bool]) -> bool:
 
 
 def _list_kept(config: Config, vanished: VanishedFiles) -> tuple[str, ...]:
-    """Return the paths of missing notes that the running server keeps in its indexes."""
+    """Return the paths of missing notes that are still in the indexes of the running server."""
     files = open_notes(config.of(StorageConfig))
     return tuple(path for path in sorted(vanished.kept()) if not is_there(files, path))
 
@@ -138,13 +138,13 @@ def _list_vanished(config: Config) -> tuple[str, ...]:
 
 #: Seconds between two progress reports.
 LOOK = 0.2
-#: Number of notes to write at once, so that they share disk syncs.
+#: Number of notes to write at once. Notes that are written together share disk syncs.
 WRITERS = 16
 
 
 @attrs.frozen
 class ReindexResult:
-    """The result of a reindex. `skipped` has files that are not notes, with the reason."""
+    """The result of a reindex. `skipped` maps files that are not notes to the reason."""
 
     found: int
     indexed: int
@@ -166,7 +166,7 @@ class ExtractionResult:
 
 @asynccontextmanager
 async def owned(storage: StorageConfig) -> AsyncIterator[None]:
-    """Own a data directory and its vault inside the block. Raises `AlreadyOwned`."""
+    """Own a data directory and its vault while the block runs. Raises `AlreadyOwned`."""
     lock = make_lock(storage)
     await Threads().run(lambda: lock.acquire(format_time(utc_now())))
     try:
@@ -181,9 +181,9 @@ async def owned(storage: StorageConfig) -> AsyncIterator[None]:
 async def reconcile(
     config: Config, scopes: Sequence[str], *, dry_run: bool, progress: Progress | None = None
 ) -> list[ScopeResult]:
-    """Repair derived state scope by scope. A failing scope does not stop the others.
+    """Repair derived state scope by scope. If a scope fails, the next scopes still run.
 
-    Raises `AlreadyOwned` unless `dry_run`, and `FileNotFoundError` if the notes folder does not exist.
+    Raises `AlreadyOwned` unless `dry_run` is set, and `FileNotFoundError` if the notes folder does not exist.
     """
     async with nullcontext() if dry_run else owned(config.of(StorageConfig)):
         survey = await Threads().run(partial(_survey, config))
@@ -205,7 +205,7 @@ def _survey(config: Config) -> CheckedVault:
 async def reindex(
     config: Config, run_server: RunServer, *, clear: bool, progress: Progress | None = None
 ) -> ReindexResult:
-    """Update all indexes from the notes, or rebuild them with `clear`. The journal records the reindex.
+    """Update all indexes from the notes. With `clear`, rebuild them. The journal records the reindex.
 
     Raises `AlreadyOwned`.
     """
@@ -248,14 +248,14 @@ async def _count(server: Parts) -> ReindexResult:
 
 @frozen
 class Forgotten:
-    """The number of matching questions. `is_taken` is True if they were forgotten."""
+    """The number of matching questions. `is_taken` is True if the questions were forgotten."""
 
     questions: int
     is_taken: bool
 
 
 async def forget_questions(config: Config, wanted: QuestionFilter, *, dry_run: bool) -> Forgotten:
-    """Forget remembered questions, or have the running server do it. A missing database is not created."""
+    """Forget remembered questions. If a server runs, it forgets them. A missing database is not created."""
     data, blocking = config.of(StorageConfig).data_dir, Threads()
     path, orders = data / ".lithos" / "stats.db", ForgetOrders(data / ".lithos")
     if not data.is_dir():
@@ -280,9 +280,11 @@ async def extract_entities(
     force: bool,
     progress: Progress | None = None,
 ) -> ExtractionResult:
-    """Extract the entities of all notes. With `force`, also replace entities that people wrote into notes.
+    """Extract the entities of all notes.
 
-    Raises `AlreadyOwned` unless `dry_run`.
+    With `force`, also replace entities that people wrote into their notes.
+
+    Raises `AlreadyOwned` unless `dry_run` is set.
     """
     if dry_run:
         survey = await Threads().run(partial(_survey, config))

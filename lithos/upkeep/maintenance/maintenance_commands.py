@@ -32,7 +32,7 @@ from lithos.upkeep.maintenance.maintenance import (
 def _accept_vanished(session: CommandSession) -> int:
     """List vanished files and accept their deletion.
 
-    Raises `CommandFailed` if a server does not take the approval.
+    Raises `CommandFailed` if the server does not take the approval in time.
     """
     dry_run = session.typed.get("dry_run", False)
     result = trio.run(partial(accept_vanished, session.config, local_servers(session).run, dry_run=dry_run))
@@ -48,7 +48,7 @@ def _accept_vanished(session: CommandSession) -> int:
 
 
 def _forget_questions(session: CommandSession) -> int:
-    """Forget remembered questions. Raises `CommandFailed` if a server does not forget them in time."""
+    """Forget remembered questions. Raises `CommandFailed` if the server does not forget them in time."""
     typed = session.typed
     note, dry_run = typed.get("note"), typed.get("dry_run", False)
     wanted = QuestionFilter(
@@ -131,13 +131,13 @@ def run_reindex(session: CommandSession) -> int:
 
 
 def run_reconcile(session: CommandSession) -> int:
-    """Repair derived state, or do what the options request instead.
+    """Repair derived state, or run the operation that the options select.
 
     Return 1 if something failed. Raises `CommandFailed`.
     """
     typed = session.typed
     if typed.get("accept_vanished", False):
-        return _accept_vanished(session)  # must work without the notes folder, which may have vanished
+        return _accept_vanished(session)  # must work even if the whole notes folder has vanished
     if typed.get("forget_questions", False):
         return _forget_questions(session)
     if _SELECTORS & typed.keys():
@@ -148,7 +148,7 @@ def run_reconcile(session: CommandSession) -> int:
     scope, dry_run = typed.get("scope", ALL), typed.get("dry_run", False)
     scopes = SCOPES if scope == ALL else (scope,)
     owner = owner_now(session) if dry_run else None
-    # A running server checks its own state, because its files lag behind.
+    # A running server checks its own state, because its files on disk are behind.
     told = None if owner is None else trio.run(owner.reconcile, scope)
     if told is None:
         with progress_bars(session, "notes") as progress:

@@ -1,4 +1,4 @@
-"""The search for the note that a broken link probably means, by names with a similar spelling."""
+"""A search for the note that a broken link probably means. It compares names with a similar spelling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attrs import define, field
 from lithos.kernel.values.findings import NamedNote
 from lithos.text.words.analysis import fold
 
-#: Minimum similarity of a link's target and a name (`difflib` ratio), and maximum number of names to compare.
+#: Minimum similarity (`difflib` ratio) of a link target and a name, and maximum number of names to compare.
 LIKELY, COMPARED = 0.72, 60
 _WORD: Final = re.compile(r"[^\W_]+")
 
@@ -26,7 +26,7 @@ def words_of(name: str) -> list[str]:
 
 @define
 class LikelyNotes:
-    """A search for the note that a broken link probably means, by names with a similar spelling."""
+    """A search for the note that a broken link probably means. It compares names with a similar spelling."""
 
     _names: list[tuple[str, NamedNote]] = field(factory=list, init=False)
     _places: dict[str, list[int]] = field(factory=lambda: defaultdict(list), init=False)
@@ -40,7 +40,10 @@ class LikelyNotes:
                 self._names.append((name, note))
 
     def find(self, target: str) -> NamedNote | None:
-        """Return the note whose name is most similar to the target, or None if no name is similar enough."""
+        """Return the note with the name most similar to the target.
+
+        Return None if no name is similar enough.
+        """
         wanted = _spelling(target.rpartition("/")[2].removesuffix(".md").partition("#")[0])
         if not wanted:
             return None
@@ -61,9 +64,9 @@ class LikelyNotes:
         return found
 
 
-#: Maximum number of characters of a name to compare.
+#: Maximum number of characters to compare of a name.
 LONGEST_NAME: Final = 120
-#: Keys that more names share are ignored, because they do not distinguish targets.
+#: Maximum number of names that share a key. More common keys do not distinguish targets and are ignored.
 _COMMON: Final = 2_000
 
 
@@ -72,5 +75,5 @@ def _spelling(name: str) -> str:
 
 
 def _keys(name: str) -> set[str]:
-    """Return the keys by which similar names are found: words and sequences of three characters."""
+    """Return the keys that find similar names: words and sequences of three characters."""
     return {*name.split(), *(name[at : at + 3] for at in range(len(name) - 2))}

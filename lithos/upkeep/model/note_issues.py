@@ -1,4 +1,4 @@
-"""Issues of note files, and their repair by `lithos validate --fix`."""
+"""Issues of note files, and the fixes that `lithos validate --fix` makes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _WANTED: Final = ("id", "title", "author")
 
 @frozen(kw_only=True)
 class CheckedFile:
-    """A parsed note file: its note, or the `reason` why the file could not be read.
+    """A parsed note file. It has the note, or the `reason` why the file could not be read.
 
-    `given` are the keys that have a usable value in the file. `links` are the targets of the file's links.
+    `given` are the keys with a usable value in the file. `links` are the targets of the links in the file.
     """
 
     path: str
@@ -35,7 +35,7 @@ class CheckedFile:
 
 @frozen
 class Amendment:
-    """A planned fix of a file. The frontmatter `values` by key resolve `issues` issues."""
+    """A planned fix of one file. The frontmatter `values` (by key) resolve `issues` issues."""
 
     path: str
     values: Mapping[str, str]
@@ -44,11 +44,11 @@ class Amendment:
 
 @define(eq=False, slots=False)
 class NoteFolder:
-    """The note files of a folder in path order, with the facts that checks need.
+    """The note files of a folder in path order, and further data that the checks need.
 
-    `escapes` are symbolic links out of the folder. Links to `attachments` are not broken. `doubled` gives the
-    path that counts for ids that several files have; for other such ids, the first path counts. `copies` are
-    conflict copies, which `files` does not contain, with the paths of their notes.
+    `escapes` are symbolic links out of the folder. Links to `attachments` are not broken. If several files
+    have the same id, `doubled` gives the path that counts; if the id is missing there, the first path counts.
+    `copies` are conflict copies with the paths of their notes; `files` does not contain them.
     """
 
     files: Sequence[CheckedFile]
@@ -60,12 +60,12 @@ class NoteFolder:
 
     @property
     def notes(self) -> Iterator[tuple[str, CheckedFile, Note]]:
-        """The files that are notes, with their paths."""
+        """Yield the files that are notes, with their paths."""
         return ((file.path, file, file.note) for file in self.files if file.note is not None)
 
     @cached_property
     def unresolved(self) -> list[tuple[str, str, Sequence[str]]]:
-        """Links to no note, or to one of several notes: path, target and candidates."""
+        """Links that match no note or several notes: path, target and candidates."""
         table, holders = LinkTable(), dict(self.doubled)
         for path, _, note in self.notes:
             if holders.setdefault(note.id, path) == path:
@@ -81,7 +81,7 @@ class NoteFolder:
 
 
 def find_issues(folder: NoteFolder) -> list[IssueGroup]:
-    """Return the groups of issues of a folder, without empty groups."""
+    """Return the issue groups of a folder, without empty groups."""
     groups = [(each, tuple(each.look(folder))) for each in checks_of(VALIDATE)]
     return [IssueGroup(each, len(found), found) for each, found in groups if found]
 
@@ -89,7 +89,7 @@ def find_issues(folder: NoteFolder) -> list[IssueGroup]:
 def plan_amendments(
     folder: NoteFolder, new_id: Callable[[], str], *, ids: bool = True
 ) -> Iterator[Amendment]:
-    """Plan fixes that give every file a title, an author and, with `ids`, a unique id."""
+    """Plan fixes that give every file a title and an author. With `ids`, every file also gets a unique id."""
     wanted = [key for key in _WANTED if ids or key != "id"]
     taken = {note.id for _, _, note in folder.notes}
     holders = dict(folder.doubled)
@@ -107,9 +107,9 @@ def plan_amendments(
 
 
 def _lacks(key: str, file: CheckedFile, note: Note) -> bool:
-    """Return whether a file lacks a key.
+    """Return whether a file lacks a frontmatter key.
 
-    A title or author that a person uses for other data counts as present.
+    A title or author counts as present even if a person uses the key for other data.
     """
     return key not in file.given and (key == "id" or key not in note.extra)
 
@@ -211,7 +211,7 @@ for _place, _key in enumerate(_WANTED, start=10):
 def _repeated(
     name: str, keys: Iterable[tuple[str, str]], holders: Mapping[str, str] | None = None
 ) -> Iterator[Issue]:
-    """Yield an issue for each file with a repeated key, except for the file that counts."""
+    """Yield an issue for each file with a duplicate key. The file that counts gets no issue."""
     known = dict(holders or {})
     for path, key in keys:
         if known.setdefault(key, path) != path:

@@ -1,6 +1,7 @@
-"""The usage of notes by agents, as counts for each agent and day (docs/spec/copies.md §6).
+"""The usage of notes by agents, counted for each agent and day (docs/spec/copies.md §6).
 
-Only stored data is counted: receipts of retrievals and briefings, citations of completed tasks, and accesses.
+Only stored data is counted: receipts of retrievals and briefings, citations of completed tasks, and note
+accesses.
 """
 
 from __future__ import annotations
@@ -15,18 +16,20 @@ from attrs import define, field, frozen
 from lithos.memory.model.memory import RetrievalRecord
 from lithos.tasks.model.task import Citation
 
-#: A repeated question counts as found again if a note cited for it is among this number of first results.
+#: Number of first results. A repeated question counts as found again if one of these results is a note that
+#: was cited for it before.
 FIRST: Final = 3
 
 
 @frozen(kw_only=True)
 class Counts:
-    """The activity of one agent on one day, or the sum of several agents or days.
+    """Counts of the activity of one agent on one day. Sums over several agents or days have the same fields.
 
-    `tokens` are the tokens of briefings. `notes_cited` counts notes that the agent's completed tasks cited,
-    and `taken_over` the part that another agent wrote or posted a finding about. `asked_again` counts
-    questions that an agent had asked before. For `cited_before` of them, an earlier task had cited a note;
-    for `found_again`, this note was among the first three results; for `found_nothing`, there was no result.
+    `tokens` are the tokens of briefings. `notes_cited` counts the notes that completed tasks of the agent
+    cited. `taken_over` counts those notes that another agent wrote or posted a finding about. `asked_again`
+    counts questions that an agent had asked before. For `cited_before` of these questions, an earlier task
+    had cited a note. For `found_again`, this note was among the first three results. For `found_nothing`,
+    there was no result.
     """
 
     briefings: int = 0
@@ -52,12 +55,12 @@ NOTHING: Final = Counts()
 
 @define
 class Tally:
-    """Counts of events by day (UTC) and agent. Only questions (`ask`) must come in order of time."""
+    """Counts of events by day (UTC) and agent. Only questions (`ask`) must be added in order of time."""
 
     since: date
-    #: Time of each citation, by task and note.
+    #: Time of each citation, by task and by note.
     _cited: dict[str, dict[str, datetime]] = field(factory=dict)
-    #: For each question, pairs of a task that asked it and a result that this task cited.
+    #: Pairs of task and result for each question. The task asked the question and later cited the result.
     _asked: dict[str, set[tuple[str, str]]] = field(factory=dict)
     counts: dict[tuple[date, str], Counts] = field(factory=dict, init=False)
 
@@ -67,12 +70,15 @@ class Tally:
             self.counts[day, agent] = self.counts.get((day, agent), NOTHING) + counts
 
     def cite(self, citation: Citation, *, taken_over: bool) -> None:
-        """Count a citation. All citations must be counted before the questions."""
+        """Count a citation. All citations must be counted before the first question."""
         self._cited.setdefault(citation.task_id, {})[citation.note_id] = citation.at
         self.add(citation.at.date(), citation.agent, Counts(notes_cited=1, taken_over=int(taken_over)))
 
     def ask(self, asked: Iterable[RetrievalRecord]) -> None:
-        """Count questions in the order in which they were asked, starting with the first known question."""
+        """Count questions.
+
+        They must be passed in the order in which they were asked, from the first known question.
+        """
         for each in asked:
             is_briefing = each.tokens is not None
             counts = Counts(
@@ -83,7 +89,7 @@ class Tally:
             self.add(each.at.date(), each.agent, counts)
 
     def _repeat(self, asked: RetrievalRecord) -> Counts:
-        """Return the counts of a question that was asked before, and remember the question."""
+        """Return the counts for a question that was asked before. The question is also remembered."""
         before = self._asked.get(asked.question)
         cited = self._cited.get(asked.task_id or "", {})
         mine = {(asked.task_id or "", note) for note in asked.notes if note in cited}
@@ -101,7 +107,7 @@ class Tally:
 
 @frozen(kw_only=True)
 class Worth:
-    """The counts of a period by day and agent, newest day first, and their sum."""
+    """The counts of a period by day and agent, newest day first, and the sum of all counts."""
 
     since: date
     until: date
@@ -113,7 +119,10 @@ class Worth:
         return _sum(counts for _, _, counts in self.rows)
 
     def by_agent(self) -> Mapping[str, Counts]:
-        """Return the sum of counts for each agent, most searches and retrievals first."""
+        """Return the sum of counts for each agent.
+
+        Agents with the most searches and retrievals come first.
+        """
         found: dict[str, list[Counts]] = {}
         for _, agent, counts in self.rows:
             found.setdefault(agent, []).append(counts)
@@ -133,6 +142,6 @@ def _shown(counts: Counts) -> int:
 
 
 def ordered(counts: Mapping[tuple[date, str], Counts]) -> Iterator[tuple[date, str, Counts]]:
-    """Yield the counts by day, newest first, and by agent name."""
+    """Yield the counts by day, newest first, and within a day by agent name."""
     for day, agent in sorted(counts, key=lambda each: (-each[0].toordinal(), each[1])):
         yield day, agent, counts[day, agent]

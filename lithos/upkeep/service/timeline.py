@@ -1,7 +1,7 @@
-"""The activity of an agent, newest first: accesses, retrievals, note versions and events.
+"""The activity timeline of an agent, newest first: accesses, retrievals, note versions and events.
 
-Each source is read over an index or from its end, up to a maximum number of rows. If a source has more rows,
-the page ends at the oldest row that was read, so that no entry is missing between two shown entries.
+Each source is read through an index or from its end, up to a maximum number of rows. If a source has more
+rows, the page ends at the oldest row that was read. No entry between two shown entries is therefore missing.
 """
 
 from __future__ import annotations
@@ -38,24 +38,26 @@ TASK_EVENTS: Final = (
     "task.failed",
     "task.reopened", "task.claim_expired", "finding.posted", "edge.upserted",
 )  # fmt: skip
-#: Maximum number of accesses, and of rows from each other source, to read for one page.
+#: Maximum number of accesses to read for one page. The same maximum applies to the rows of each other source.
 MOST_ACCESSES: Final = 1_000
 MOST_ROWS: Final = 200
-#: Period before a change in which reads count as made for the change, and maximum number of such reads to
-#: show.
+#: Period before a change, and maximum number of reads to show. Reads within this period count as made for the
+#: change.
 BEFOREHAND: Final = timedelta(hours=1)
 MOST_BEFORE: Final = 8
-#: Maximum number of found notes in one entry. A search within this time of a retrieval is not listed twice.
+#: Maximum number of found notes in one entry, and a period. A search within this period of a retrieval is not
+#: listed again.
 MOST_FOUND: Final = 10
 _SAME: Final = timedelta(seconds=2)
 
 
 @frozen(kw_only=True)
 class TimelineEntry:
-    """One action of an agent. `kind` determines which fields are set.
+    """One action of an agent. `kind` determines which other fields are set.
 
-    `notes` are the notes read or found, `count` is the number of all found notes, and `query` the search
-    text, if known. `before` are notes that were read before a change, and `asked` retrievals before it.
+    `notes` are the read or found notes, `count` is the number of all found notes, and `query` the search
+    text, if known. `before` are notes that the agent read before a change. `asked` are retrievals before the
+    change.
     """
 
     at: datetime
@@ -72,9 +74,9 @@ class TimelineEntry:
 
 @frozen
 class Timeline:
-    """A page of entries, newest first.
+    """One page of entries, newest first.
 
-    Older entries are before `next_before`, which is None if there are no older entries.
+    Older entries end before `next_before`, which is None if there are no older entries.
     """
 
     entries: Sequence[TimelineEntry]
@@ -85,12 +87,12 @@ class Timeline:
 @frozen
 class _Source:
     entries: Sequence[TimelineEntry]
-    #: Time of the oldest row if the source may have more rows.
+    #: Time of the oldest row that was read, or None if the source has no more rows.
     horizon: datetime | None
 
 
 class Timelines:
-    """Reader of the activity of agents."""
+    """A reader for the activity of agents."""
 
     def __init__(
         self,
@@ -113,13 +115,13 @@ class Timelines:
         self._catalogue = catalogue
 
     async def activity(self, since: datetime) -> Mapping[str, Mapping[str, int]]:
-        """Return the numbers of reads, found notes (`search_result`) and changes (`write`) by agent."""
+        """Return the numbers of reads, found notes (`search_result`) and changes (`write`) for each agent."""
         return await self._reading.run(lambda: self._rows.activity(since))
 
     async def page(
         self, agent: str, before: datetime | None, limit: int, kinds: Sequence[str] = KINDS
     ) -> Timeline:
-        """Return the activity of an agent before a time (None: now). Raises `DatabaseFailed`."""
+        """Return the activity of an agent before the time `before` (None: now). Raises `DatabaseFailed`."""
         until = before or self._clock() + timedelta(days=1)
         reads, searches = await self._accesses(agent, until)
         receipts = await self._receipts(agent, until)
@@ -164,7 +166,7 @@ class Timelines:
                         query=asked.pop(at, ""),
                     )
                 )
-        # The access log does not contain searches without results.
+        # The access log does not contain searches that found nothing.
         searches += [TimelineEntry(at=at, kind=SEARCHES, query=query) for at, query in asked.items()]
         return _Source(reads, horizon), _Source(searches, horizon)
 
@@ -194,7 +196,7 @@ class Timelines:
 
 
 def _is_told(search: TimelineEntry, receipts: Iterable[ReceiptSummary]) -> bool:
-    """Return whether a search is part of a retrieval, by its time and the beginning of its query."""
+    """Return whether a search belongs to a retrieval. Its time and the beginning of its query decide."""
     return any(abs(search.at - one.ts) < _SAME and one.query.startswith(search.query) for one in receipts)
 
 
@@ -203,7 +205,7 @@ def _operation(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _merge(sources: Sequence[_Source], limit: int) -> tuple[list[TimelineEntry], datetime | None]:
-    """Return the newest entries of all sources, and the time at which the next page starts."""
+    """Return the newest entries of all sources, and the time before which the next page starts."""
     every = sorted((entry for one in sources for entry in one.entries), key=_time_of, reverse=True)
     horizon = max((one.horizon for one in sources if one.horizon is not None), default=None)
     sure = [entry for entry in every if horizon is None or entry.at > horizon] or every
@@ -222,7 +224,7 @@ def _time_of(entry: TimelineEntry) -> datetime:
 def _with_reads(
     write: TimelineEntry, reads: Sequence[TimelineEntry], receipts: Sequence[TimelineEntry]
 ) -> TimelineEntry:
-    """Return a change with the notes read and the retrievals made in the hour before it."""
+    """Return a change with the note reads and retrievals of the hour before it."""
     since = write.at - BEFOREHAND
     read = dict.fromkeys(one.notes[0] for one in reads if since <= one.at <= write.at)
     asked = [one.receipt for one in receipts if since <= one.at <= write.at and one.receipt is not None]

@@ -211,7 +211,7 @@ def test_unwritable_file_does_not_prevent_fixes_of_other_files(
     done = program.run("validate", "--fix", "ids", "--yes")
     assert "\n0 errors, 0 warnings, 9 infos (--all lists the infos)\nTotal issues: 9\n" in done.out
     assert done.out.endswith("\nFixed 6 issues\nRemaining issues: 3\n")
-    assert done.err.startswith("lithos: not fixed: b.md: it cannot be written: ")
+    assert done.err.startswith("lithos: not fixed: b.md: the file cannot be written: ")
     assert done.code == 1
     assert (program.data / "knowledge" / "b.md").read_text() == "text\n"
     monkeypatch.undo()
