@@ -67,7 +67,7 @@ class FakeCalls:
         return Inode(self._inodes, data)
 
     def put(self, path: str, data: bytes) -> Inode:
-        """Create a file that exists from the beginning."""
+        """Create a file that exists before the simulation starts."""
         inode = self.new_inode(data)
         self._name(path, inode)
         return inode

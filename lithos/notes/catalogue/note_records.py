@@ -111,7 +111,7 @@ class NoteRecords(ExtraRows):
         self._own = {path for path, is_own in rows.own.items() if is_own}
         #: Whether a reader is waiting until these marks are durable.
         self._own_is_urgent = False
-        #: Rows that no commit includes yet.
+        #: Rows that are not committed yet.
         self._unsaved = NoteRows()
         #: Versions of writes that have not reached the manifest yet. Some of these writes may not have
         #: started.

@@ -82,7 +82,7 @@ def is_older_source(nodes: Mapping[str, yaml.Node], values: ValueReader) -> bool
 
 
 def older_source(nodes: Mapping[str, yaml.Node], values: ValueReader) -> dict[str, yaml.Node] | None:
-    """Return the pairs of `source` if it has its older form, `source: {task, derived_from}`.
+    """Return the pairs of `source` if it is in the older form, `source: {task, derived_from}`.
 
     Return None if `source` has another form.
     """

@@ -319,7 +319,7 @@ class Knowledge:
     ) -> KeptNote | None:
         """Return a version from the history.
 
-        If it is the current version and is not in the history yet, return None.
+        Return None if the version is the current one and is not in the history yet.
         """
         await self._opening.wait_known()
         if title and not (note_id or path):

@@ -37,7 +37,7 @@ def match_lines(first: Sequence[int], second: Sequence[int]) -> tuple[list[Block
     Lines are given as numbers. Equal numbers mean equal lines.
     """
     budget = min(MOST_PAIRS, PAIRS_PER_LINE * (len(first) + len(second)))
-    # For each line of the first text, its equal line in the second text, or -1.
+    # For each line of the first text, the index of the equal line in the second text, or -1.
     partners = [-1] * len(first)
     is_complete = True
     waiting: list[tuple[_Range, int]] = [((0, len(first), 0, len(second)), 0)]

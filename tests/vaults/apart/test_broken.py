@@ -49,7 +49,7 @@ def folder_gone(root: Path) -> Any:
 
 @contextmanager
 def locked(root: Path) -> Any:
-    """Lock the vault's data directory, as another server does."""
+    """Lock the vault's data directory, as another server would."""
     lock = OwnerLock(root / "home-data" / ".lithos" / "lock")
     lock.acquire("now")
     yield
