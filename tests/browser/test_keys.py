@@ -83,7 +83,7 @@ def test_warning_is_confirmed_by_keys_and_its_result_stays_visible(window: Brows
             browser = window.visit(site.url, "/console/review")
             browser.width(width)
             browser.press("?")
-            browser.shows("approves it; with a warning", LISTED)
+            browser.shows("approves the proposal; with a warning", LISTED)
             browser.press(Keys.ESCAPE)
             # No box is ticked, so no bar covers the difference
             assert not browser.one("#many").is_displayed()

@@ -220,7 +220,7 @@ async def test_notes_missing_from_a_branch_are_guarded_until_checkout(
         refused = await client.call(
             "lithos_note_edit", id=before["notes/n1.md"], op="append", text="x", agent="a"
         )
-        assert (refused["code"], "repeat" in refused["message"]) == ("version_conflict", True)
+        assert (refused["code"], "moved or removed it" in refused["message"]) == ("version_conflict", True)
         assert repository.git("status", "--short").stdout == ""
         repository.git("checkout", "-q", "main")
         edited = await client.call(

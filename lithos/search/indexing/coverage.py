@@ -42,7 +42,7 @@ class Progress:
 
 
 class AccurateCoverage:
-    """The notes that lack accurate vectors, in the order in which they are processed. The methods are thread-safe.
+    """The notes that lack accurate vectors, in the order of processing. The methods are thread-safe.
 
     `total` returns the number of chunks of all notes. `held` returns the digest of the text to which a note's
     accurate vectors belong.

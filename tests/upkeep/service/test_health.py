@@ -103,7 +103,7 @@ async def test_unwritable_memory_is_reported_and_recovers_on_its_own(
                 await server.call("lithos_retrieve", query="anything")
                 for _ in range(2):
                     tried = disk.refused
-                    while disk.refused == tried:  # Wait until the server retries on its own, without a call by a client.
+                    while disk.refused == tried:  # Wait until the server retries on its own.
                         await trio.sleep(0.005)
                     status, body = await server.server.get(ServerState).report()
                     assert (status, body["components"]["memory"]["status"]) == (200, "degraded")
