@@ -298,10 +298,7 @@ async def _evidence(server: Server, subject: Subject) -> list[dict[str, Any]]:
 
 
 def _fitting(answers: Sequence[str], limit: int) -> str:
-    """Return the first answer within the limit.
-
-    If there is none, return the last answer, truncated. Escapes are decoded.
-    """
+    """Return the first answer within the limit, or else the last answer, truncated. Escapes are decoded."""
     text = next((answer for answer in answers if len(answer) <= limit), answers[-1][:limit])
     return text.replace("\\n", "\n").replace('\\"', '"')
 

@@ -83,10 +83,7 @@ class Serving:
 
 @contextmanager
 def data_directory(notes: int, seed: int = 7, given: Path | None = None) -> Iterator[Path]:
-    """Yield the given directory.
-
-    If there is none, yield a temporary directory with a corpus that is not indexed yet.
-    """
+    """Yield the given directory, or a temporary directory with a corpus that is not indexed yet."""
     if given is not None:
         yield given
         return

@@ -1,12 +1,8 @@
-"""Multisets for structures that contain hundreds of thousands of small multisets.
+"""Small multisets, for structures that contain hundreds of thousands of multisets.
 
-Such multisets usually have few items without repetitions.
-
-Most have few items without repetitions.
-
-Such small multisets are tuples, with 8 bytes per item and no memory for an empty tuple. All other multisets
-are dicts from item to count. The smallest dict takes 200 bytes. Items keep the order in which they were
-added.
+Most of these multisets contain only a few items, each of them once. They are tuples, with 8 bytes per item
+and no memory for an empty tuple. All other multisets are dicts from item to count. The smallest dict takes
+200 bytes. Items keep the order in which they were added.
 """
 
 from __future__ import annotations

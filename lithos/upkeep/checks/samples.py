@@ -133,7 +133,7 @@ def _delta(
 
 
 def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | None:
-    """Return the value below which a `share` of the observations lies. Interpolates linearly in the bucket.
+    """Return the value below which a `share` of the observations is. Interpolates linearly in the bucket.
 
     `buckets` are cumulative counts by upper bound, and the last bound is infinite, as in the Prometheus
     function `histogram_quantile`. Without observations, return None. If the value exceeds the highest finite
