@@ -117,7 +117,7 @@ def test_invalid_token_command_line_exits_with_2(data: Path, arguments: list[str
     assert not data.exists()
 
 
-def test_error_names_the_damaged_token_file_and_keeps_it(
+def test_error_names_the_damaged_token_file_which_is_kept(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(data, "create", "ci")

@@ -142,7 +142,7 @@ def test_server_without_a_leaf_package_works_over_http(rest: Path, tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.takes(6)
-def test_multi_vault_server_works_or_explains_why_not_without_leaf(
+def test_multi_vault_server_works_without_leaf_or_names_the_package(
     rest: Path, leaf: str, tmp_path: Path
 ) -> None:
     """docs/spec/cli-config.md §1"""

@@ -355,7 +355,7 @@ def test_payloads_in_addresses_have_no_effect(at: Browser) -> None:
     assert asked == len(PAYLOADS)
 
 
-def test_followed_links_and_vault_files_have_no_effect(at: Browser, filled: Filled) -> None:
+def test_payloads_in_followed_links_and_vault_files_have_no_effect(at: Browser, filled: Filled) -> None:
     """behaviour 236: clicks every link of the note that contains all payloads."""
     hub = f"/console/notes/{filled.hub}"
     at.open(hub)

@@ -54,7 +54,7 @@ async def history(client: WireClient, note: str) -> list[dict[str, Any]]:
 @pytest.mark.takes(40)
 @pytest.mark.deadline(400)
 @pytest.mark.parametrize("is_served", first_of([True, False], 0, 1))
-async def test_undo_with_repeated_kills_has_the_same_result(tmp_path: Path, is_served: bool) -> None:
+async def test_undo_with_repeated_kills_ends_like_undo_without_kills(tmp_path: Path, is_served: bool) -> None:
     """Behaviour 412: kill -9 hits the command, and also the server that it calls."""
     data, random = tmp_path / "data", Random(7)
     with running_lithos(data) as server:

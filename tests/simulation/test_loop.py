@@ -72,7 +72,7 @@ def test_kill_keeps_files_that_a_power_failure_removes(tmp_path: Path) -> None:
     assert (Path(disk.root) / "safe").read_text() == "safe"
 
 
-def test_system_call_fails_at_the_number_from_the_seed(tmp_path: Path) -> None:
+def test_injected_failures_affect_only_calls_of_the_server(tmp_path: Path) -> None:
     """Failures affect only calls of the server."""
     disk = make_disk(tmp_path / "0")
     disk.faults.is_on, disk.faults.share = True, 1.0

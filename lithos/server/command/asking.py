@@ -107,7 +107,9 @@ def how_to_serve(session: CommandSession) -> str:
 
 
 def owner_now(session: CommandSession, timeout: float = TIMEOUT) -> OwnerClient | None:
-    """Return the server that owns the data directory, or None if it has not published its address.
+    """Return the server that owns the data directory.
+
+    The result is None if no server owns it, or if the server has not published its address.
 
     `timeout` is the number of seconds to wait for each answer.
     """

@@ -74,8 +74,8 @@ class CliCommand(NamedTuple):
     #: Whether the command opens databases itself. If it does, all declarations are loaded first.
     reads_databases: bool = False
     #: How the command treats a notes folder that is missing or unusable. `needed`: the command is refused.
-    #: `spared`: the command itself checks the folders of named vaults. `made`: the command creates a missing
-    #: folder. `unused`: the command uses another folder.
+    #: `spared`: the command itself checks the folders of named vaults. `made`: as `spared`, and the command
+    #: also creates a missing folder. `unused`: the command uses another folder.
     folder: Literal["needed", "spared", "made", "unused"] = "needed"
 
 

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from lithos.server.command.session import CommandSession
 
-#: Called with the name of a task, the number of finished items, and the total.
+#: Called with the name of a step, the number of finished items, and the total.
 Progress = Callable[[str, int, int], None]
 
 

@@ -146,7 +146,7 @@ def _pieces(series: Sequence[float | None], top: float, slots: int) -> tuple[str
 #: Maximum number of characters of a name or title on a page. A tooltip shows longer texts.
 LONGEST_LABEL: Final = 160
 LONGEST_TOOLTIP: Final = 1_000
-#: Control characters and text direction characters. They are removed because a name must not rearrange a
+#: Control characters and text direction characters. They are replaced, because a name must not rearrange a
 #: page.
 _UNSEEN: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"

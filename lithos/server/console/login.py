@@ -134,7 +134,7 @@ class LoginPages:
 class WrongToken:
     """Response to a wrong token.
 
-    After too many wrong tokens, `seconds` is the time until the next token is read.
+    After too many wrong tokens, `seconds` is the time for which wrong tokens get status 429.
     """
 
     status: int

@@ -1,4 +1,4 @@
-"""Headers, static files and cookies of all pages. They are the same for one vault and for several vaults."""
+"""Headers, static files and cookies of all pages, for one vault and for several vaults."""
 
 from __future__ import annotations
 

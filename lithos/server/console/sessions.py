@@ -224,8 +224,7 @@ class Sessions:
 
     def _end_of(self, session: BrowserSession) -> str:
         """Return why a session must end now, or an empty text if it is still valid."""
-        # A session cannot end much later than a new session. If it does, the clock was set back after its
-        # creation.
+        # If a session would end much later than a new session, the clock was set back after its creation.
         if not timedelta(0) < session.expires_at - self._clock() < LIFE + timedelta(minutes=1):
             return f"Your session has ended: a session lasts {LIFE // timedelta(hours=1)} hours."
         if self.keyring.is_valid(session.principal):

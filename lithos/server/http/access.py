@@ -174,7 +174,8 @@ class RequestHead:
 class AdmittedRequest:
     """Admitted request. `headers` are the CORS headers for the response.
 
-    `principal` is None if the path needs no token and the request has no valid token.
+    `principal` is None if the path needs no token, the server requires tokens, and the request has no valid
+    token.
     """
 
     address: RouteAccess

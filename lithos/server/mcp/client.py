@@ -74,7 +74,10 @@ class OwnerClient:
         return None if answer.get("error") == "not_found" else list(_accepted(answer)["results"])
 
     async def import_step(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Send one import step and return the answer. Raises `OwnerUnreachable`."""
+        """Send one import step and return the answer.
+
+        A refusal is returned too, with `error` and `message`. Raises `OwnerUnreachable`.
+        """
         body = json.dumps(given, ensure_ascii=False)
         return await self._request("POST", "/import", body)
 

@@ -107,7 +107,7 @@ def _fast_json(value: Any) -> str:
 def encode_fault(code: str, message: str) -> dict[str, Any]:
     """Encode a protocol error of a tool call.
 
-    It is an error object like a refusal, and also has `isError`.
+    It is an error object like a refusal, but `isError` is true.
     """
     envelope = {"status": "error", "code": code, "message": message}
     return {

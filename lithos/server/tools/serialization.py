@@ -27,7 +27,7 @@ for _plain in (str | None, int | None, float | None):
 _WIRE.register_unstructure_hook_func(lambda kind: getattr(kind, "__origin__", None) is tuple, list)
 _WIRE.register_unstructure_hook_func(lambda kind: getattr(kind, "__origin__", None) is Mapping, dict)
 #: Marker for a field that rows never contain, and marker for a field that rows contain only if it differs
-#: from its default.
+#: from its default. Such a field is at the end of the row.
 LEFT_OUT: Final = override(omit=True)
 IF_SAID: Final = override(omit_if_default=True)
 

@@ -146,7 +146,7 @@ def test_vault_that_cannot_store_a_token_is_reported(privates: dict[str, Path]) 
     assert (privates["old"] / TOKENS).read_text() == "damage"
 
 
-def test_token_files_of_all_vaults_are_opened_together(privates: dict[str, Path]) -> None:
+def test_all_vaults_are_opened_together_once_no_token_is_left(privates: dict[str, Path]) -> None:
     insert_token(made(), only(privates, "work"), only(privates, "home"))
     with pytest.raises(TokenRefused, match="Tokens still exist in work"):
         open_all(privates)

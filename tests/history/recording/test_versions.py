@@ -211,7 +211,7 @@ def copy_at_next_entry(house: WatchedHouse, to: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("says", [1, 2])
 @pytest.mark.parametrize("is_new", [False, True])
-async def test_edit_after_a_kill_gets_a_version_after_shown_write(house, tmp_path, monkeypatch, says, is_new):
+async def test_edit_after_a_kill_is_numbered_after_shown_write(house, tmp_path, monkeypatch, says, is_new):
     """behaviour 269: the catalogue shows a write before the journal does.
 
     The version of the write is therefore recorded first.

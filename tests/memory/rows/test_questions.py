@@ -96,7 +96,7 @@ def test_receipt_without_a_question_teaches_nothing(store: StatsStore) -> None:
     assert counts(store) == {}
 
 
-def test_only_equal_questions_are_learned_without_a_model(store: StatsStore) -> None:
+def test_feedback_without_a_model_counts_only_for_equal_questions(store: StatsStore) -> None:
     apply(store, feedback(asked("one", ONE), "a"))
     apply(store, feedback(asked("near", b"", embedder=""), "a"))
     apply(store, feedback(asked("near", b"", embedder=""), misleading=("a",)))
@@ -184,7 +184,7 @@ def test_rolled_back_transaction_does_not_change_a_vector(store: StatsStore) -> 
     assert store.remembered.weigh(np.frombuffer(ONE, np.int8), 0.6) == [before]
 
 
-def test_vectors_loaded_page_by_page_are_the_same(store: StatsStore) -> None:
+def test_vectors_loaded_page_by_page_equal_the_vectors_in_memory(store: StatsStore) -> None:
     for number in range(7):
         apply(store, feedback(asked(f"q{number}", codes(1, number / 10)), f"n{number % 3}"))
     fresh = QuestionMatrix()

@@ -177,7 +177,7 @@ async def test_compact_answers_contain_no_empty_values(tmp_path: Path) -> None:
 
 @pytest.mark.needs("proposals")
 @pytest.mark.parametrize("server", FULL, ids=str)
-async def test_full_answers_contain_all_keys_as_before(tmp_path: Path, server: dict[str, str]) -> None:
+async def test_every_setting_for_full_answers_sends_all_keys(tmp_path: Path, server: dict[str, str]) -> None:
     """Behaviour 307: every setting for full answers sends all keys, like answers to Lithos's own commands."""
     async with server_of(tmp_path / "full", **server) as lithos:
         full = await ask_every_tool(lithos)

@@ -303,7 +303,7 @@ async def test_retrieval_warnings_do_not_name_notes_hidden_from_the_caller(litho
     assert kinds(row) == [("suspect", private, 1), ("contradicted", rival, 1)]
 
 
-async def test_failed_edge_write_has_no_effect_until_edges_are_reread(
+async def test_refused_edge_is_ignored_and_edges_count_once_reread(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, near = await note(lithos, "Source"), await note(lithos, "Near")

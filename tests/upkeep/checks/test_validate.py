@@ -281,7 +281,7 @@ def test_validation_distinguishes_errors_warnings_and_information(program: Progr
     assert done.code == 1
 
 
-def test_equal_titles_are_allowed_in_different_folders(
+def test_only_a_vault_allows_equal_titles_in_different_folders(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 253, 261"""
