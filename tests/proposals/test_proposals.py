@@ -417,7 +417,7 @@ async def test_link_added_during_a_move_approval_is_not_rewritten(tmp_path: Path
         note_id = await lithos.create("Plan", TEXT)
         await lithos.create("One", "[text](plan.md)")
         request = MoveNote(id=note_id, agent="bot", path="sub/b.md", relinks=frozenset())
-        with pytest.raises(VersionConflict, match="since you looked"):
+        with pytest.raises(VersionConflict, match="since you checked"):
             await lithos.server.get(Moving).move(request)
         assert lithos.files() == ["one.md", "plan.md"]
 
