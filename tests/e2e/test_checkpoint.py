@@ -132,7 +132,7 @@ def test_number_of_checkpoints_in_one_note_is_limited(session: Session) -> None:
     )
     assert waited.returncode == 0
     full = session.run("--session", "full", "--text", "late")
-    assert (full.code, f"{MOST} checkpoints" in full.err) == (1, True)
+    assert (full.code, f"number of checkpoints, {MOST}" in full.err) == (1, True)
     assert session.hook("--session", "full", told="late") == ""
     assert "late" not in file.read_text()
 
