@@ -25,7 +25,7 @@ ALIKE: Final = 4
 _VARIABLE: Final = re.compile(
     r"[0-9a-f]{8}-[0-9a-f-]{27}|rcpt_[0-9a-f]+|(?<==)[^&]+|(?<=/files/).*|(?<=/agents/)[^?]+"
 )
-#: Pages that no link may lead to.
+#: Pages to record even if no link leads to them.
 _PAGES: Final = """
 / /console /console/ /console/components /console/feed /console/login /console/notes/none /console/nothing
 /console/notes/by-path?path=what/blockchain.md /console/files/what/blockchain.md

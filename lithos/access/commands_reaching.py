@@ -1,6 +1,6 @@
 """Checks whether remote clients can reach the server.
 
-They send the same requests to `server.public_url` as a client.
+The checks send the same requests to `server.public_url` as a client.
 
 Each check depends on the previous check, so the report ends with the first failure. No token is sent.
 """

@@ -202,8 +202,8 @@ class Metrics:
     def distribution(self, *names: str, **labels: str) -> tuple[tuple[float, float], ...]:
         """Return cumulative counts by upper bound. They cover all labels of histograms with the same buckets.
 
-        `labels` restrict the counts to histograms that have these labels. The last bound is infinite, so its
-        count is the number of all observations.
+        `labels` restrict the counts to series with these values. A histogram that lacks a label is not
+        restricted by it. The last bound is infinite, so its count is the number of all observations.
         """
         counts: dict[float, float] = {}
         for name in names:

@@ -219,7 +219,7 @@ class TaskPages:
         )
 
     def _renderer(self, text: str, most: int) -> Callable[[], Markup]:
-        """Return a function that renders texts in a worker thread. Links are looked up before."""
+        """Return a function that renders this text in a worker thread. Links are looked up before."""
         text, graph = text[:most], self._console.parts.get(Catalogue).graph
         known = {name.strip(): graph.resolve(name.strip()) for name in set(_WIKI.findall(text))}
         return lambda: render_markdown(text, known.get)

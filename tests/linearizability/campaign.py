@@ -26,8 +26,7 @@ OPERATIONS = 120
 PATIENCE = 0.8
 #: Maximum seconds for half a round.
 ROUND_LIMIT = 60.0
-#: Average seconds between two manual edits. It is also the maximum number of seconds between the steps of an
-#: in-place edit.
+#: Average seconds between two manual edits, and maximum seconds between the steps of an in-place edit.
 EDIT_EVERY = 0.15
 STEP_TIME = 0.03
 

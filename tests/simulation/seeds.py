@@ -29,7 +29,7 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """Return one line of text. For a failure, it contains the command that replays the seed."""
+        """Return the command that replays the seed, as one line of text."""
         return f"python -m tests.simulation --seed {self.seed}"
 
 

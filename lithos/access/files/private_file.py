@@ -59,7 +59,7 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def replace_private(path: Path, document: Any) -> None:
-    """Replace a file durably with `content` as JSON. The caller must have locked the file.
+    """Replace a file durably with `document` as JSON. The caller must have locked the file.
 
     If `OSError` is raised, the file is unchanged.
     """

@@ -251,8 +251,8 @@ class TokenRing:
                 self._were_defined |= tokens is not None
                 self._may_pass = False
             except TokensUnreadable as failure:
-                # Access is closed: named tokens and all other callers are refused. The server opens again
-                # only when the file is readable and shows that no token was defined.
+                # Access is closed: named tokens and callers without a token are refused. The server opens
+                # again only when the file is readable and shows that no token was defined.
                 tokens, trouble = (), str(failure)
                 self._were_defined |= failure.is_there
                 self._may_pass = failure.may_pass

@@ -165,7 +165,7 @@ class Opening:
             await wait_telling(self.recalled, READ_WAIT, "restoring the known notes")
 
     def will_tell(self, is_recalled: bool) -> bool:
-        """Return whether the scan will report the version of the note because its file changed."""
+        """Return whether the scan will report the version of a note whose file changed."""
         return not self.known.is_set() and (is_recalled or not self.recalled.is_set())
 
     async def wait_known(self) -> None:

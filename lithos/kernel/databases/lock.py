@@ -28,7 +28,7 @@ from lithos.kernel.log import get_logger
 
 log = get_logger("lithos.lock")
 
-#: Maximum seconds between two calls of `confirm`.
+#: Seconds between two calls of `confirm`.
 CONFIRM_EVERY: Final = 20.0
 #: Errors of `flock` that mean that the file system has no locks. Network file systems cannot lock folders.
 NO_LOCKS: Final = frozenset(
@@ -333,7 +333,7 @@ def is_owned(path: Path) -> bool:
 
 
 def serves_other(vault: Path) -> bool:
-    """Return whether the owner of a used data directory serves something other than this vault.
+    """Return whether the owner of a data directory serves something other than this vault.
 
     Return False if folders cannot be locked, because the check then proves nothing.
     """

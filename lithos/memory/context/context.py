@@ -242,10 +242,7 @@ class Context:
         return await self._working.run(lambda: compose(material, budget, count))
 
     async def query_of(self, task_id: str) -> str:
-        """Return the query of a request.
-
-        It is made from the task if the request has only a task. Raises `TaskNotFound`.
-        """
+        """Return the query for a request that has only this task. Raises `TaskNotFound`."""
         return _query_of(await self._coordination.sheet(task_id))
 
     @asynccontextmanager

@@ -81,8 +81,8 @@ class EntityExtraction:
 
         Return whether they changed.
 
-        Entities with the current marker are also extracted again, because the text may have changed. The
-        exception are entities that a person edited. If a note changes during the extraction, nothing is
+        Entities with the current marker are also extracted again, because the text may have changed, unless
+        a person edited the entities. If a note changes during the extraction, nothing is
         stored, because the event of that change queues the note again. Entities of a deleted note are
         deleted. `force` includes curated entities too, if entities are written into files. Raises
         `StorageFailed`.

@@ -30,8 +30,8 @@ PRIOR: Final = 1.5
 EVIDENCE_WEIGHT: Final = 0.8
 #: Minimum evidence (exclusive) that makes a note a candidate even if no search found it.
 CANDIDATE: Final = 0.05
-#: Minimum cosine of two questions, and minimum weight of an entry. From these values on, the notes cited for
-#: one question answer the other question.
+#: Minimum cosine of two questions, and weight that an entry must exceed. The notes cited for one question
+#: then answer the other question.
 SAME_NEED: Final = 0.9
 SURE: Final = 0.3
 #: Effect of a citation, multiplied by the kernel. It is added to the near entries of the cited note, and

@@ -238,7 +238,7 @@ class Feedback:
         self._prepare = prepare
 
     async def begin(self, command: CompleteTask) -> FeedbackEffects | None:
-        """Return the effects of a completion, or None if it has no feedback.
+        """Return the effects of a completion, or None if there is nothing to learn.
 
         Raises the same errors as `check`.
         """

@@ -95,7 +95,7 @@ class RelationScouts:
                 yield ScoutHit(other_end(edge, seed_id), edge.weight, reason)
 
     async def find_contradictions(self, ask: ScoutRequest) -> list[SurfacedConflict]:
-        """Return unsettled contradictions between seeds and other visible notes, oldest first."""
+        """Return unsettled contradictions of seeds, oldest first. Both notes must exist and be visible."""
         return [
             SurfacedConflict(edge.id, edge.from_id, edge.to_id, edge.conflict_state)
             for edge in await self.edges_touching(ask.seed_ids)

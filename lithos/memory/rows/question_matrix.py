@@ -141,7 +141,7 @@ class QuestionMatrix:
     def cited_near(self, codes: Codes, cosine: float, weight: float) -> list[str]:
         """Return the notes cited for a similar question, nearest first.
 
-        Similarity and weight have lower limits.
+        The similarity must be at least `cosine`, and the weight of the entry must exceed `weight`.
         """
         with self._lock:
             if (cosines := self._compare(codes)) is None:

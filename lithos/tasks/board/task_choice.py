@@ -88,7 +88,7 @@ class TaskChoice:
         self.marks = Marks()
 
     def choose(self, wanted: NextTask, now: datetime) -> Task | None:
-        """Return the oldest ready task that matches and has no claim on the aspect.
+        """Return the oldest ready task that matches and has no unexpired claim on the aspect.
 
         Claims of the calling agent count too.
         """

@@ -47,7 +47,7 @@ class TaskClaims:
         self._strict = strict
 
     def next(self, command: NextTask, now: datetime) -> Done[ClaimedTask | None]:
-        """Claim an aspect of the oldest ready task that has no claim on this aspect."""
+        """Claim an aspect of the oldest ready task that has no unexpired claim on this aspect."""
         task = self._choice.choose(command, now)
         if task is None:
             return Done(None)

@@ -68,7 +68,7 @@ def opens_at(task: Task) -> datetime | None:
 def is_gate_open_to_pass(gate: Task, now: datetime) -> bool:
     """Return whether a gate no longer blocks tasks.
 
-    It must be completed, or a timer whose time has passed.
+    It must be completed, or an open timer whose time has passed.
     """
     if gate.status == "completed":
         return True
@@ -91,7 +91,7 @@ def check_keys(patch: Mapping[str, Any] | None) -> None:
 def merge_metadata(task_type: str, old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Return the merged metadata. A key with the value null is deleted.
 
-    Raises `InvalidInput` if the result is an invalid gate or exceeds the size limit of metadata.
+    Raises `InvalidInput` if the result is an invalid gate or grows beyond the size limit of metadata.
     """
     merged = {**old, **patch}
     kept = {key: value for key, value in merged.items() if value is not None or key not in patch}

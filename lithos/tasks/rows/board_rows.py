@@ -146,7 +146,7 @@ class ImpactRows(Rows):
     def tasks(self, note_id: str, most: int) -> list[RestingTask]:
         """Return at most `most` tasks, starting with the newest finding or citation.
 
-        If a task has both findings and citations, the findings count.
+        A task with both findings and citations is returned as a `finding`.
         """
         cited: dict[str, str] = dict(self._all(_CITED, note_id, most))
         found: dict[str, str] = dict(self._all(_FOUND, note_id, most))

@@ -144,7 +144,7 @@ class ReadyRows(Rows):
     # -- clock-driven events -------------------------------------------------------------------
 
     def arm(self, task: Task) -> None:
-        """Schedule the opening of a timer gate. Other tasks are ignored."""
+        """Schedule the opening of a timer gate. Any other gate loses its timer."""
         if (moment := opens_at(task)) is not None:
             self._run("INSERT OR REPLACE INTO timers VALUES(?,?)", task.id, format_time(moment))
         elif task.task_type == "gate":

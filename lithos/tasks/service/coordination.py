@@ -40,7 +40,7 @@ T = TypeVar("T")
 COMMAND_DEADLINE = 30.0
 #: Maximum number of similar tasks or findings to report after one is created.
 MOST_SIMILAR = 3
-#: Seconds to wait until buffered reads are stored. Only then is the access log queried.
+#: Maximum seconds to wait until buffered reads are stored, before the access log is queried.
 FLUSH_PATIENCE = 2.0
 
 

@@ -104,7 +104,7 @@ def _told(name: str, *views: str) -> Callable[[Look], Look]:
 async def _broken(notes: Subject) -> AsyncIterator[Issue]:
     """Yield notes with unreadable frontmatter, and files that cannot be served.
 
-    If several files have the same note id, only the served file is reported.
+    Additional files of a note are left out.
     """
     catalogue = notes.catalogue
     found = filter(None, map(catalogue.get, catalogue.broken))
@@ -305,7 +305,7 @@ async def _alike(notes: CareRun, pairs: Mapping[Both, tuple[Entry, Entry]]) -> d
 
 
 def _word_pairs(notes: CareRun, entries: Sequence[Entry]) -> dict[str, Pairs]:
-    """Return the word pairs of each note, without text that all notes of its folder share. Blocks."""
+    """Return the word pairs of each note, without text that most notes of its folder share. Blocks."""
     known: dict[str, Pairs] = {}
     for entry, text in zip(entries, read_bodies(notes.parts.files, entries), strict=True):
         if text is not None:

@@ -256,7 +256,7 @@ def _missing_notes(data: Path, folder: Path, vault: Path | None) -> CheckFinding
 
 @check("vanished files", DOCTOR, place=170, when=has_data)
 def check_vanished(patient: Installed) -> Iterator[CheckFinding]:
-    """Report notes that Lithos still serves although their files have vanished."""
+    """Report notes that Lithos still keeps although their files have vanished."""
     survey = patient.survey
     catalogue = survey.catalogue
     paths = sorted(

@@ -196,9 +196,10 @@ def validate_notes(
 
     Changes nothing. Blocks. Raises `OSError` if the notes folder cannot be read.
 
-    A survey provides the last three arguments. `ids` maps files without an id to their ids, unless the path
-    determines the id. `doubled` maps each id that several files have to the path that counts. If such an id
-    is missing there, its first path counts. `copies` are not notes and stay unchanged.
+    A survey provides `ids`, `doubled` and `copies`. `ids` maps paths of files without an id to their ids,
+    unless the path determines the id. `doubled` maps each id that several files have to the path that
+    counts. If such an id is missing there, its first path counts. `copies` are not notes and stay
+    unchanged.
     """
     ids, copies = ids or {}, copies or {}
     os.scandir(files.root).close()  # raises for an unreadable folder, which looks empty in a listing

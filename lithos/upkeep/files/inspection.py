@@ -71,7 +71,7 @@ def _read_fulltext(directory: Path) -> Mapping[int, int]:
 def inspect_vectors(directory: Path, identity: EmbedderIdentity | None) -> IndexStamps:
     """Inspect a vector store read-only.
 
-    If `embedder` is not None, the store must belong to this embedder. Blocks.
+    If `identity` is not None, the store must belong to the embedder with this identity. Blocks.
     """
     return _try(lambda: _read_vectors(directory, identity))
 

@@ -51,7 +51,7 @@ async def look_at_owner(config: Config) -> Ownership:
 
 @check("owner", DOCTOR, place=60, when=has_data)
 async def check_owner(patient: Installed) -> AsyncIterator[CheckFinding]:
-    """Report whether the data directory has an owner that answers and is healthy."""
+    """Report whether the owner of the data directory, if there is one, answers and is healthy."""
     patient.owner = await look_at_owner(patient.config)
     for each in await _ask_owner(patient.owner, patient.config.of(ServerConfig).auth_token):
         yield each

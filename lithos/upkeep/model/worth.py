@@ -60,7 +60,7 @@ class Tally:
     since: date
     #: Time of each citation, by task and by note.
     _cited: dict[str, dict[str, datetime]] = field(factory=dict)
-    #: Pairs of task and result for each question. The task asked the question and later cited the result.
+    #: Pairs of task and result for each question. The task asked the question and cited the result.
     _asked: dict[str, set[tuple[str, str]]] = field(factory=dict)
     counts: dict[tuple[date, str], Counts] = field(factory=dict, init=False)
 

@@ -76,7 +76,7 @@ class TimelineEntry:
 class Timeline:
     """One page of entries, newest first.
 
-    Older entries end before `next_before`, which is None if there are no older entries.
+    Older entries are from before `next_before`, which is None if there are no older entries.
     """
 
     entries: Sequence[TimelineEntry]

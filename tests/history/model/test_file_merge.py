@@ -78,7 +78,7 @@ def test_merge_result_does_not_depend_on_the_order_of_sides(count: int) -> None:
 
 
 def _words(data: bytes) -> list[str]:
-    """Return all words. Both list styles yield the same words, and each comment counts as one word."""
+    """Return all words, including those of comments. Both list styles yield the same words."""
     text = data.decode()
     return [word.strip("[],") for word in text.split() if word.strip("[],") not in ("-", "")]
 

@@ -66,7 +66,7 @@ async def test_logseq_links_resolve_to_their_pages(tmp_path: Path, storage: dict
         assert numbers(report) == {"created": 9}
         found = await targets(lithos, "lg/pages/Home.md")
         assert found == {
-            "project___alpha": "lg/pages/project___alpha.md",  # the last part of the name is alpha.md
+            "project___alpha": "lg/pages/project___alpha.md",  # alpha.md has only the last part of the name
             "Alpha One": "lg/pages/project___alpha.md",
             "what?": "lg/pages/what%3F.md",
             "area/health": "lg/pages/area%2Fhealth.md",

@@ -91,7 +91,7 @@ async def test_feedback_applies_only_to_notes_of_the_receipt(tmp_path: Path) -> 
             assert "stays open" in refusal(answer, "receipt_not_found")
         assert (await record(lithos, task))["status"] == "open"
         assert await signals(lithos, one) == [(0, 0, 0)]
-        await complete(lithos, task, receipt_id=foreign)  # another task's receipt has no effect here
+        await complete(lithos, task, receipt_id=foreign)  # no feedback, so this receipt is not refused
         assert await signals(lithos, one) == [(0, 0, 0)]
         # Deleted notes, and notes that are not in the receipt, are ignored.
         one, two, outside = await three(lithos)

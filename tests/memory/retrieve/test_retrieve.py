@@ -93,7 +93,7 @@ class NoTexts:
 
 
 class FakeSearch:
-    """Hybrid search that returns the given notes, best score first, or fails as configured."""
+    """Hybrid search that returns the given notes, best score first, or fails or hangs as configured."""
 
     def __init__(self, find: Find) -> None:
         self._find = find

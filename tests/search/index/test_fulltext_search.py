@@ -262,8 +262,8 @@ def filed(index: FulltextIndex) -> FulltextIndex:
     return index
 
 
-#: Behaviours 54 (all tags are required), 55 (the author is literal), 56 (a prefix is plain text, filters
-#: combine) and 67.
+#: Behaviours 54 (all tags are required, each as a whole), 55 (the author is literal), 56 (a prefix is plain
+#: text, filters combine) and 67.
 FILTERS: list[tuple[Filters, list[int]]] = [
     (Filters(), [1, 2, 3]),
     (Filters(tags=("a",)), [1, 2]),

@@ -108,7 +108,7 @@ async def test_cache_lookups_miss_without_an_answer_and_often_hit_otherwise(
 ) -> None:
     """behaviour 264: the notes that answer every second question are removed.
 
-    Both halves of these notes are removed in turn.
+    Each part begins with the first question (0) or with the second question (1).
 
     `python -m bench.lookup` measures other kinds of notes (`bench/quality.md`). The samples here contain
     similar pairs on purpose: E1047 and E1074, releases 4.1 and 5.0.
