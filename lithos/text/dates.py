@@ -82,7 +82,7 @@ class OwnDate:
 
     @property
     def words(self) -> str:
-        """Return the terms by which a question may name this date: its ISO form, day, month and year."""
+        """Return the words by which a question may name this date: its ISO form, day, month and year."""
         named = f"{MONTHS[self.month - 1]} {self.year}"
         return f"{self} {named}" if self.day is None else f"{self} {self.day} {named}"
 

@@ -1,4 +1,4 @@
-"""Bounds of excerpts: at a line, an item, a row or a sentence, and never inside of a link.
+"""Boundaries for excerpts. An excerpt ends after a line, list item, table row or sentence, never in a link.
 
 An excerpt also never ends with a question or an announcement if the reply follows directly.
 """

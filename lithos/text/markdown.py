@@ -257,7 +257,7 @@ def visible_text(content: str) -> str:
     if ("%%" in content or "<!--" in content) and (hidden := comments(content)):
         bounds = [0, *(place for span in hidden for place in span), len(content)]
         content = "".join(content[bounds[i] : bounds[i + 1]] for i in range(0, len(bounds), 2))
-    if content.startswith(_FRONTMATTER + "\n"):  # The frontmatter could not be parsed.
+    if content.startswith(_FRONTMATTER + "\n"):  # The frontmatter was not parsed, so remove it.
         end = content.find("\n" + _FRONTMATTER + "\n", len(_FRONTMATTER), PIECE)
         content = content if end < 0 else content[end + len(_FRONTMATTER) + 2 :]
     title = _TITLE.match(content, 0, PIECE)

@@ -1,6 +1,6 @@
 """Check whether a note contains text of its own, which can answer a question.
 
-Headings, links, tags and queries do not count as such text.
+Headings, links, tags and queries do not count.
 """
 
 from __future__ import annotations

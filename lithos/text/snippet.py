@@ -223,7 +223,9 @@ def _best_window(piece: str, terms: Terms) -> _Window | None:
 
 
 def _slide(weights: Sequence[float], places: Sequence[_Place]) -> tuple[int, int, float, float]:
-    """Return the best window: its first and last place, the weight it covers, and its total value.
+    """Return the best window.
+
+    The result contains the indices of its first and last match, the weight it covers, and its total value.
 
     Each term is counted once, with its better form. Each further match in the window adds a little to the
     total. The loop calls no functions, because most of the time for a snippet is spent here.
@@ -309,7 +311,10 @@ def _first_place(folded: str, term: Term, start: int) -> int:
 
 
 def _cut_window(text: str, start: int, end: int) -> str:
-    """Return about 300 characters around `text[start:end]`, in whole sentences, lines or else words."""
+    """Return about 300 characters around `text[start:end]`.
+
+    The text is cut at sentences or lines if possible, else at words.
+    """
     spare = WINDOW - (end - start)
     begin = start - spare // _BEFORE if spare > 0 else start
     edges = _edges_at(text, start)

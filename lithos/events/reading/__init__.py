@@ -1,7 +1,6 @@
 """Journal services: agents, event streams, known calls and retention.
 
-Its own package and later ones use it.
-Never here: changes without the coordinator.
+Its own package and later packages use this package. It must not change rows without the coordinator.
 """
 
 ROLE = "service"

@@ -210,12 +210,15 @@ def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
 
 
 def group_changes(first: Sequence[str], second: Sequence[str]) -> Iterator[list[EditScriptStep]]:
-    """Yield the line changes from one text to another, in groups with a few equal lines around each."""
+    """Yield the line changes from one text to another in groups.
+
+    Each group includes up to `CONTEXT` equal lines before and after its changes.
+    """
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))
     matched = _Matched(first, second, match_lines(one, other)[0])
     for group in matched.get_grouped_opcodes(CONTEXT):
-        if len(first) - group[-1][2] <= CONTEXT:  # The few remaining lines are shown as well.
+        if len(first) - group[-1][2] <= CONTEXT:  # Only a few equal lines follow, so show them all.
             tag, i, _, j, _ = group[-1]
             group[-1] = tag, i, len(first), j, len(second)
         yield group

@@ -150,7 +150,7 @@ def apply_edit(
     section = _compared(edit, body, outline.find(edit.section))
     change = _change(edit, body, section, origin, newline)
     changed = change.apply(body)
-    if title is not None and title[0] >= change.end:  # Headings may precede the title.
+    if title is not None and title[0] >= change.end:  # the change precedes the title
         title = title[0] + change.growth, title[1] + change.growth
     after = read_changed(outline, changed, title, change.start, change.end)
     warnings = (*change.warnings, *_lost(outline, after, change))
@@ -351,7 +351,10 @@ def _as_block(text: str, newline: str) -> str:
 
 
 def _blank_behind(body: str, at: int) -> int:
-    """Return the end of the blank lines after a text: the start of the next line with text, or the end."""
+    """Return the end of the blank lines after `at`.
+
+    It is the start of the next line of text, or the end of the body.
+    """
     blank = _LEADING.match(body, at)
     end = blank.end() if blank else at
     rest = end

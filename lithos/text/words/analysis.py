@@ -160,7 +160,10 @@ def unfold_offset(text: str, offset: int) -> int:
 
 
 def unfold_offsets(text: str, offsets: Iterable[int]) -> list[int]:
-    """Return the results of `unfold_offset` for ascending offsets of a short text, in one pass."""
+    """Return the result of `unfold_offset` for each offset.
+
+    `offsets` must be ascending. The function passes over a short text once.
+    """
     places: list[int] = []
     wanted = iter(offsets)
     offset = next(wanted, None)

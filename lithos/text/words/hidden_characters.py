@@ -143,7 +143,7 @@ def pieces_of(text: str) -> Iterator[tuple[str, Sign | None]]:
 def spell_out(text: str) -> str:
     """Return a text with names in brackets.
 
-    A name replaces a hidden character, or follows a look-alike letter.
+    Names replace hidden characters, and follow look-alike letters.
     """
     return "".join(
         piece if sign is None else f"{piece if sign.kind == 'mixed' else ''}[{sign.name}]"
@@ -284,7 +284,7 @@ def _odd_letters(word: str, begin: int) -> Iterator[Sign]:
     letters = [(place, script) for place, character in enumerate(word) if (script := _script_of(character))]
     counts = {script: sum(one == script for _, one in letters) for script, _ in _SCRIPTS}
     most = max(counts.values())
-    main = next(script for script, count in counts.items() if count == most)  # Latin wins over other scripts.
+    main = next(script for script, count in counts.items() if count == most)  # Latin wins ties.
     if most == len(letters):
         return
     if set(filter(counts.__getitem__, counts)) == {"Latin", "Greek"} and not _passes_for_latin(word):

@@ -1,4 +1,4 @@
-"""Possible note names in a question: its runs of words, compared like titles and aliases."""
+"""Detection of possible note names in a question: runs of words are compared with titles and aliases."""
 
 from __future__ import annotations
 

@@ -62,7 +62,10 @@ def _words(folded: str) -> list[str]:
 
 
 def likeness(one: Pairs, other: Pairs) -> float:
-    """Return the share (0..1) of the shorter text that is in the longer text. 0 if a text is too short."""
+    """Return the share (0..1) of the shorter text that the longer text contains.
+
+    If a text is too short, return 0.
+    """
     least = min(len(one), len(other))
     if least < LEAST_PAIRS:
         return 0.0

@@ -56,7 +56,7 @@ def count_safely(text: str) -> int:
 
 
 def fitting_length(text: str, most: int, count: Count) -> int:
-    """Return the length of the longest readable beginning with at most `most` tokens, possibly 0.
+    """Return the length of the longest readable beginning with at most `most` tokens. The length may be 0.
 
     The length is found by bisection, with about ten counts.
     """

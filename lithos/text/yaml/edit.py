@@ -185,7 +185,10 @@ class _Editor:
         return apply_edits(self._source, [*edits, (len(self._source), len(self._source), "".join(missing))])
 
     def untie(self, changes: KeyChanges) -> KeyChanges:
-        """Return `changes` with the keys that depend on changed anchors, and all keys from merge keys."""
+        """Return `changes` extended by dependent keys.
+
+        These are the keys that depend on changed anchors, and all keys from merge keys.
+        """
         changed = set(changes.values) | changes.removed
         explicit = {entry.key for entry in self._entries if not entry.merge}
         leaning: set[str] = set()
@@ -233,7 +236,7 @@ class _Editor:
                 return edits
         indent = self._indent(first)
         if indent == self._indent(entry.line_start) and isinstance(value, Mapping):
-            indent += "  "  # Only lists may have the same indentation as their key.
+            indent += "  "  # Only lists may be indented like their key.
         return [(first, entry.line_end, write_block(value, indent, self._newline))]
 
     def _indent(self, line_start: int) -> str:

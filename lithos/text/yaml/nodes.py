@@ -209,12 +209,12 @@ def _scalar_value(node: yaml.ScalarNode) -> Any:
         return node.value
     try:
         return convert(node)
-    except (ValueError, OverflowError):  # 2024-02-30, !!int x: the author's text is better than an error
+    except (ValueError, OverflowError):  # Keep the text of invalid values (2024-02-30, !!int x).
         return node.value
 
 
 def _integer(node: yaml.ScalarNode) -> int | str:
-    if ":" in node.value or len(node.value) > LONGEST_NUMBER:  # YAML 1.1 reads the clock time 12:30 as 750.
+    if ":" in node.value or len(node.value) > LONGEST_NUMBER:  # YAML 1.1 reads the time 12:30 as 750.
         return str(node.value)
     number: int = _CONSTRUCTOR.construct_yaml_int(node)
     return number
@@ -255,7 +255,7 @@ _PLAIN: Final = re.compile(r"[\w/.(][^\t\[\]{},]*", re.DOTALL)
 _AMBIGUOUS: Final = re.compile(
     r"[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?|0o[0-7]+|0x[0-9a-fA-F]+|[yYnN]|\d[\d_:.]*", re.ASCII
 )
-_LONGEST_PLAIN_KEY: Final = 900  # Limit of libyaml: a simple key has at most 1024 characters.
+_LONGEST_PLAIN_KEY: Final = 900  # libyaml limits a simple key to 1024 characters.
 
 _SCALARS: Final = (str, bool, int, float, datetime, type(None))
 
