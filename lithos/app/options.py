@@ -110,7 +110,7 @@ _DEEPEST: Final = 4
 def _vault_at(depth: int) -> str:
     """Return the attribute name for the `--vault` values of a level.
 
-    Otherwise inner parsers would drop outer values.
+    Separate names are needed because inner parsers drop outer values.
     """
     return f"vault_{depth}"
 

@@ -83,14 +83,14 @@ class Server(Parts):
     async def searchable(self) -> None:
         """Wait until full-text and semantic search cover every note.
 
-        Without a model, only full-text search must.
+        If there is no model, only full-text search must cover every note.
         """
         await self.get(WholeIndex).complete()
 
     async def complete_reindex(self) -> None:
         """Wait until every note is searchable, then journal `reindex_complete`.
 
-        This happens once per server.
+        The event `reindex_complete` is journalled only once per server.
         """
         await self.get(WholeIndex).complete_reindex()
 
@@ -122,7 +122,7 @@ async def running_server(
 ) -> AsyncIterator[Server]:
     """Run a server without a front.
 
-    When the block begins, full-text search covers every note. When it ends, all changes are durable.
+    When the block begins, full-text search covers every note. When the block ends, all changes are durable.
 
     A given `lock` already holds the data directory; it is released on exit. With `gets_front`, the block
     begins before a server with many notes has read them, and the server loads the model after the libraries
@@ -231,7 +231,8 @@ async def _catch_up(server: Server) -> None:
 async def _scan(server: Server, announced: Sequence[Event], writing: Threads) -> ScanResult:
     """Scan the notes.
 
-    If the vault cannot be read, for example because its disk is missing, retry until it can.
+    A vault that cannot be read, for example because its disk is missing, is scanned again until the scan
+    succeeds.
     """
     start, opening = server.get(Startup), server.get(Opening)
     while True:
@@ -264,7 +265,8 @@ async def _let_read(server: Server) -> None:
 async def _show_collector(server: Server) -> None:
     """Exclude long-lived objects from garbage collection. All other objects are still collected.
 
-    Otherwise the collector would scan all notes repeatedly, which takes a fifth of a second for 10,000 notes.
+    Without this function the collector would scan all notes repeatedly, which takes a fifth of a second for
+    10,000 notes.
     """
     gc.freeze()
     gc.set_threshold(*COLLECT_AFTER)

@@ -139,7 +139,7 @@ class Startup:
     async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Detect external edits until cancelled.
 
-        If the watcher fails, it is restarted, however often this happens.
+        A failed watcher is restarted, however often it fails.
         """
         watcher = self._watcher
         await supervise(watcher.mailbox, watcher.start, crashes=sys.maxsize, task_status=task_status)

@@ -170,7 +170,7 @@ class AskedTime:
     def keys(self) -> tuple[str, ...]:
         """Return the key that all dates within this time share.
 
-        For a day, also return the key of the month.
+        If the time is a day, the key of the month is returned too.
         """
         year = "" if self.year is None else f"{self.year}"
         month = year if self.month is None else f"{year}-{self.month:02}"
@@ -211,7 +211,7 @@ def _asked(found: re.Match[str]) -> AskedTime:
 def time_alone(text: str) -> AskedTime | None:
     """Return the time if a short text consists only of a time, such as `8 May 2023`, `May` or `2023`.
 
-    Otherwise return None.
+    For any other text, return None.
     """
     text = text.strip()
     if len(text) > LONGEST:

@@ -56,7 +56,7 @@ def line_pieces(text: str, start: int, end: int, *, keeps: str) -> Iterator[tupl
 
     A piece ends after a paragraph if possible, else after a line.
 
-    If a line is too long, it is cut at a space if possible. A run of the character `keeps` is never cut.
+    A line that is too long is cut at a space if possible. A run of the character `keeps` is never cut.
     """
     while end - start > PIECE:
         stop = start + PIECE

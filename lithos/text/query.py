@@ -395,7 +395,7 @@ def _strongest(node: Node) -> float:
 def _as_alternative(clause: tuple[Occur, Node]) -> tuple[Occur, Node]:
     """Return a clause as an alternative of `OR`. A negated clause becomes a separate alternative.
 
-    Therefore `a OR NOT b` does not exclude notes with `b`.
+    For example, `a OR NOT b` does not exclude notes with `b`.
     """
     occur, node = clause
     return (Occur.SHOULD, Boolean((clause,))) if occur is Occur.MUST_NOT else (occur, node)

@@ -1,6 +1,6 @@
 """Snippets (passages that answer a query) and truncation (docs/spec/notes.md §10 and docs/spec/vault.md §4).
 
-Texts are cut at the positions where they stay easiest to read.
+Cuts are made at the positions where a text stays easiest to read.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Terms:
     def of(cls, query: str, idf: Mapping[str, float]) -> Self:
         """Create the terms of a query.
 
-        `idf` has the weights of its content stems. Function words are ignored.
+        `idf` contains the weights of the query's content stems. Function words are ignored.
 
         A stem that is not in `idf` gets the mean weight. A run of characters in a script without spaces is
         split into bigrams.
@@ -134,8 +134,8 @@ def find_passage(visible: str, terms: Terms) -> Snippet:
 
     If several windows are equal, the first one is returned.
 
-    `visible` must be the result of `visible_text`. A term matches if a word begins with its stem. In a script
-    without spaces it matches anywhere. If nothing matches, the snippet's text is empty.
+    `visible` must be the result of `visible_text`. A term matches where a word begins with its stem. In a
+    script without spaces, a term matches anywhere. If nothing matches, the snippet's text is empty.
     """
     best: _Window | None = None
     for piece in pieces_of_lines(visible):
@@ -190,7 +190,7 @@ def plain_passage(text: str, title: str = "") -> str:
 def first_prose(visible: str) -> str:
     """Return the first paragraph of visible text that is not a heading.
 
-    Used for notes without a matching passage.
+    The result is shown for notes without a matching passage.
     """
     shown = ""
     for piece in pieces_of_lines(visible):
@@ -225,7 +225,8 @@ def _best_window(piece: str, terms: Terms) -> _Window | None:
 def _slide(weights: Sequence[float], places: Sequence[_Place]) -> tuple[int, int, float, float]:
     """Return the best window.
 
-    The result contains the indices of its first and last match, the weight it covers, and its total value.
+    The result contains the indices of the window's first and last match, the weight that the window covers,
+    and its total value.
 
     Each term is counted once, with its better form. Each further match in the window adds a little to the
     total. The loop calls no functions, because most of the time for a snippet is spent here.
@@ -353,7 +354,7 @@ def _edges_at(text: str, at: int) -> _Edges:
 def _beginning(text: str, begin: int, start: int, edges: _Edges, back: int = REACH) -> int:
     """Return the start of a passage that includes `start`.
 
-    It is the start of a sentence or line, or else of a word.
+    The start is the beginning of a sentence or line, or else of a word.
 
     The first sentence or line from `begin` on is preferred. Otherwise the last one within `back` characters
     before `begin` is used.
@@ -375,7 +376,7 @@ def _ending(text: str, begin: int, end: int, stop: int, edges: _Edges) -> int:
     """Return the end of a passage that includes the text before `end`. The passage may extend to `stop`.
 
     The passage ends after a sentence or line, or else after a word. If possible, it does not end with a
-    question or colon. Otherwise it includes the reply.
+    question or colon. If such an end cannot be avoided, the passage includes the reply.
     """
     found = _last_match(edges.settled, text, end, stop + 1)
     if found is not None:

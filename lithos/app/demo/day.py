@@ -71,7 +71,7 @@ class DayClock:
     def reach(self, minutes: float) -> None:
         """Set the clock to `minutes` before the real time.
 
-        If the clock is already later, it does not change.
+        A clock that is already later does not change.
         """
         if self._now is not None:
             self._now = max(self._now, utc_now() - timedelta(minutes=minutes))

@@ -11,7 +11,7 @@ from attrs import frozen
 class DemoNote:
     """A note of the scripted day.
 
-    `sources` are titles of source notes, and `ttl_hours` is the time until it expires.
+    `sources` contains titles of source notes. `ttl_hours` is the number of hours until the note expires.
     """
 
     title: str

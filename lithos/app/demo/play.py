@@ -185,7 +185,7 @@ async def _serving(config: Config, port: int = 0, **more: Any) -> AsyncIterator[
 class Stage:
     """Output of the demo.
 
-    It makes calls and shows them as lines for a person, or as JSON objects with `--json`.
+    The stage makes calls and shows them as lines for a person, or as JSON objects with `--json`.
     """
 
     session: CommandSession

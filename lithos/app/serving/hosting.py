@@ -1,7 +1,7 @@
 """Hosting of the server and its front in this process: over HTTP, on stdio, or on loopback behind a bridge.
 
-This module loads the libraries of the stores, which takes most of the startup time. `serve` does not need it
-to run a bridge.
+This module loads the libraries of the stores, which takes most of the startup time. `serve` does not need
+this module to run a bridge.
 """
 
 from __future__ import annotations

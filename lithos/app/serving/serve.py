@@ -47,8 +47,8 @@ def run_serve(session: CommandSession, signals: Sequence[int] = ()) -> int:
 
     On stdio, also stop when the client disconnects or the parent ends. Returns 0.
 
-    `signals` contains signals that arrived earlier. If it contains any, the server stops before it changes
-    anything. Raises the errors that `explained_failures` explains.
+    `signals` contains signals that arrived earlier. If `signals` is not empty, the server stops before it
+    changes anything. Raises the errors that `explained_failures` explains.
     """
     trio.run(partial(_serve, session, signals))
     return 0

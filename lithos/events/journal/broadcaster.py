@@ -24,7 +24,7 @@ Accepts = Callable[[Event], bool]
 class Subscription:
     """Event queue of one listener.
 
-    `overflowed` is True if the listener was disconnected because it was too slow.
+    `overflowed` is True if the listener was too slow and was therefore disconnected.
     """
 
     def __init__(self, capacity: int, accepts: Accepts) -> None:

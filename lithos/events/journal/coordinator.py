@@ -295,7 +295,7 @@ class Coordinator:
     def _enter(self, agent: Agent) -> None:
         """Remember a registered agent.
 
-        If the known last-seen time is newer than the registration, it is kept.
+        If the last-seen time in memory is newer than the registration, the newer time is kept.
         """
         seen = self.agents.get(agent.id)
         last_seen = max(agent.last_seen_at, seen.last_seen_at) if seen else agent.last_seen_at
@@ -310,7 +310,7 @@ class Coordinator:
     def _keep_for_later(self, steps: Sequence[PreparedMessage], failure: Exception) -> list[object]:
         """Refuse the changes that could not be stored.
 
-        Events of changes that are already stored are kept, so that no later event overtakes them.
+        Events of changes that are already stored are kept in memory, so that no later event overtakes them.
         """
         if self.failure is None:
             log.error("coordination database refuses writes", reason=str(failure))

@@ -130,7 +130,7 @@ class Carried:
 class CarryRows(BoardCommand[Carried]):
     """Merge rows into one table of `coordination.db`. With `dry_run`, nothing is written.
 
-    For the access log, `source` identifies the log that contained the rows.
+    For the access log, `source` identifies the log from which the rows come.
     """
 
     agent: str

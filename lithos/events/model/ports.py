@@ -27,7 +27,7 @@ class KnownEntry(Protocol):
 class KnownNotes(Protocol):
     """The existing notes.
 
-    The retention keeps agents that wrote them, and the access log shows their titles.
+    The retention keeps the authors of existing notes, and the access log shows the titles of existing notes.
     """
 
     def __contains__(self, note_id: str) -> bool: ...

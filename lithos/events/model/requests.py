@@ -68,7 +68,7 @@ class BeginCall(BoardCommand[RecordedCall]):
 class EndCall(BoardCommand[None]):
     """Record the answer of a call as JSON. There is no reply.
 
-    If the answer is None, the call changed nothing and its record is deleted.
+    An answer of None means that the call changed nothing. Its record is then deleted.
     """
 
     agent: str

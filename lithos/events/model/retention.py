@@ -44,8 +44,8 @@ class DropEvents(UpkeepStep):
 class DropCursors(UpkeepStep):
     """Delete at most `most` cursors.
 
-    A cursor is deleted if it did not move since `before`, or if it is not among the `keep` cursors that moved
-    last.
+    Cursors are deleted if they did not move since `before`, or if they are not among the `keep` cursors that
+    moved last.
     """
 
     before: datetime

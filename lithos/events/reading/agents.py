@@ -142,7 +142,7 @@ class Cursors:
     def acknowledge(self, subscriber: str, seq: int) -> None:
         """Record that a subscriber has processed all events up to `seq`.
 
-        From now on `find` returns this position. `store` makes it durable.
+        After this call, `find` returns the new position. `store` makes the position durable.
         """
         self._moving[subscriber] = max(seq, self._moving.get(subscriber, seq))
 
@@ -151,7 +151,7 @@ class Cursors:
 
         A failure is only logged. The server may then deliver events again.
 
-        If this call is cancelled, the next call stores the position.
+        If a call of `store` is cancelled, the next call stores the position.
         """
         seq = self._moving.get(subscriber)
         if seq is None:

@@ -36,7 +36,7 @@ class EventSelection:
 
     Events by the agents in `not_by` do not pass.
 
-    If `agent` or `tag` is None, events are not filtered by this field.
+    If `agent` or `tag` is None, the filter ignores that field.
     """
 
     types: frozenset[str] = frozenset()
@@ -193,7 +193,7 @@ class EventStream:
     async def seek(self, since: str) -> None:
         """Continue after the position `since`.
 
-        If it is unknown, the stream continues with a `Resync` and live events.
+        After an unknown position, the stream continues with a `Resync` and live events.
         """
         known = await self._reading.run(partial(self._known_position, since))
         self.close()

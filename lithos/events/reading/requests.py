@@ -64,8 +64,9 @@ class Requests:
     ) -> Answer:
         """Execute a call and return its answer. A retry gets the answer of the first call.
 
-        A retry during the first call waits for its end. Raises `InvalidInput` if the id belongs to another
-        call, and the refusals of `serve`. A refused call changed nothing, so it is not recorded.
+        If the first call is still running, a retry waits until it ends. Raises `InvalidInput` if the id
+        belongs to another call, and the refusals of `serve`. A refused call changed nothing, so no answer is
+        recorded for it.
         """
         call = Call.of(caller, agent, request_id, tool, arguments)
         while (running := self._running.get(call.key)) is not None:

@@ -1,8 +1,8 @@
 """Import of single rows into a table, in an open transaction (docs/spec/integration.md §1).
 
 The table `imported_rows` stores the hash of each row at the time of its import. The hash determines what a
-later import may do. If a row is unchanged here, it is updated from the source. If it was changed or deleted
-here, it stays so. If a row with the same key already existed here, it is a different row and stays as it is.
+later import may do. A row that is unchanged here is updated from the source. A row that was changed or
+deleted here stays so. If a different row with the same key already existed here, that row stays as it is.
 """
 
 from __future__ import annotations

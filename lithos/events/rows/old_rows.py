@@ -41,7 +41,7 @@ COUNT_READS: Final = (
 def before_us(name: str) -> str:
     """Return a scalar subquery for the highest rowid that an upstream server stored in a table.
 
-    Rows up to this rowid are kept.
+    Rows up to the returned rowid are kept.
     """
     return f"(SELECT COALESCE(MAX(value), 0) FROM meta WHERE name='{name}')"  # noqa: S608 - our names
 
@@ -100,7 +100,10 @@ class OldRows(Rows):
         return {name for sql in (*owning, _OLD_AGENTS) for name in self._texts(sql, listed(agent_ids))}
 
     def last_but(self, keep: int) -> int | None:
-        """Return the newest seq that is not among the last `keep` events, or None if there is none."""
+        """Return the newest seq that is not among the last `keep` events.
+
+        If there are at most `keep` events, return None.
+        """
         row = self._first("SELECT seq FROM events ORDER BY seq DESC LIMIT 1 OFFSET ?", keep)
         return None if row is None else int(row[0])
 

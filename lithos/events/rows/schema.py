@@ -30,7 +30,7 @@ class CapabilityTables:
     * `times`: columns that contain times. Times are compared as text and therefore need one format. True
       means that a time is required;
     * `protected`: names in `meta` under which the highest rowid of a table is stored when an older file is
-      first served. Rows up to it come from an upstream server and are kept, whatever their age;
+      first served. Rows up to that rowid come from an upstream server and are kept, whatever their age;
     * `owners`: columns that contain the agent ids of row owners, by table. These agents are kept;
     * `prepare`: called before columns are added. It returns a callable that is called afterwards.
     """

@@ -86,7 +86,7 @@ IMPORT_TABLES: Final = CapabilityTables(place=5, create=LEDGER_TABLE)
 class CoordinationStore(Database):
     """Store for `coordination.db`.
 
-    If the file is damaged, opening it raises an error, because tasks and claims cannot be rebuilt.
+    Opening a damaged file raises an error, because tasks and claims cannot be rebuilt.
     """
 
     #: Columns that contain the ids of row owners (agents), by table.
@@ -252,10 +252,10 @@ class CoordinationStore(Database):
     def knows_position(self, seq: int) -> bool:
         """Return whether the journal still has every event after `seq`.
 
-        This is true if the journal contains the event `seq` or the event after it, was pruned exactly through
-        `seq`, or starts at `seq`. At each server start, the next seq jumps ahead to the clock. Any other seq
-        therefore comes from a lost journal, or was assigned after the backup from which this journal was
-        restored.
+        The result is True if the journal contains the event `seq` or the event after it, was pruned exactly
+        through `seq`, or starts at `seq`. At each server start, the next seq jumps ahead to the clock. Any
+        other seq therefore comes from a lost journal, or was assigned after the backup from which this
+        journal was restored.
         """
         rows = self._ask(
             "SELECT 1 FROM events WHERE seq IN (?1,?2)"
@@ -306,7 +306,8 @@ class CoordinationStore(Database):
     def accessed(self, begin: datetime, end: datetime) -> list[tuple[str, int, int]]:
         """Return the activity of each agent in a period.
 
-        A row contains the agent, its number of read notes and its number of searches with results.
+        A row contains an agent id, the number of notes that the agent read, and the number of its searches
+        with results.
         """
         sql = (
             "SELECT IFNULL(agent_id,'unknown'),"  # noqa: S608 - constants

@@ -40,9 +40,9 @@ _HEADERS: Final = (
 class SseEndpoint:
     """The SSE endpoint as an ASGI application.
 
-    After each send, the endpoint pauses for `pause` seconds and sends later events together. Up to `capacity`
-    events are queued. Clients that show events to people use this mode, so that many such clients do not slow
-    down writers.
+    After each send, the endpoint pauses for `pause` seconds and then sends the events that arrived meanwhile
+    together. Up to `capacity` events are queued. Clients that show events to people use this mode, so that
+    many such clients do not slow down writers.
     """
 
     _streams: EventStreams

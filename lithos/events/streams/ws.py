@@ -164,7 +164,7 @@ class _Conversation:
     async def run(self) -> None:
         """Serve the connection until the stream ends. If the client disconnects, this method is cancelled.
 
-        The connection also ends when its token becomes invalid.
+        The connection also ends when its token becomes invalid, for example because the token was revoked.
         """
         code = POLICY_VIOLATION
         try:

@@ -212,7 +212,7 @@ def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
 def group_changes(first: Sequence[str], second: Sequence[str]) -> Iterator[list[EditScriptStep]]:
     """Yield the line changes from one text to another in groups.
 
-    Each group includes up to `CONTEXT` equal lines before and after its changes.
+    A group includes up to `CONTEXT` equal lines before and after its changes.
     """
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))

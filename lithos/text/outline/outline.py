@@ -148,7 +148,7 @@ class Outline:
     def find(self, given: str) -> Section:
         """Return the section with the given path.
 
-        The end of a path suffices if it is unambiguous. Case is ignored.
+        The end of a path suffices if only one section matches. Case is ignored.
 
         Raises `SectionNotFound` with `candidates` if no section or several sections match.
         """
@@ -175,7 +175,7 @@ class Outline:
     def _nearest(self, key: str) -> Sequence[Section]:
         """Return the sections with similar names first.
 
-        If no name is similar, return them in document order.
+        If no section has a similar name, return the sections in document order.
         """
         words = set(key.split())
         like = [each for each in self.sections if key in _key(each.path)]
@@ -225,9 +225,9 @@ def read_outline(body: str, title: tuple[int, int] | None = None) -> Outline:
 def scan_outline(body: str) -> Outline:
     """Return the outline of a body, using only its `#` headings.
 
-    This takes a fraction of the time of `read_outline`.
+    Reading only `#` headings takes a fraction of the time of `read_outline`.
 
-    The result equals that of `read_outline` if no heading is underlined and no `#` line is in a comment or a
+    The outline equals that of `read_outline` if no heading is underlined and no `#` line is in a comment or a
     list.
     """
     found = (

@@ -82,7 +82,7 @@ class OtherHash(VersionConflict):
 class Edited:
     """A changed body, with the path and hash of the edited section. Both are None if the section was removed.
 
-    For an edit of the whole body, the path is None and the hash covers the body.
+    If the whole body was edited, the path is None and the hash covers the body.
     """
 
     body: str
@@ -353,7 +353,7 @@ def _as_block(text: str, newline: str) -> str:
 def _blank_behind(body: str, at: int) -> int:
     """Return the end of the blank lines after `at`.
 
-    It is the start of the next line of text, or the end of the body.
+    The returned position is the start of the next line of text, or the end of the body.
     """
     blank = _LEADING.match(body, at)
     end = blank.end() if blank else at
@@ -374,7 +374,7 @@ def _is_marked(line: str) -> bool:
 def _parting(body: str, start: int, block: str, newline: str) -> str:
     """Return a line break if `block` begins with a setext heading directly after text.
 
-    Otherwise return nothing.
+    In all other cases, return an empty text.
     """
     before = stop_before(body, start, 0)
     if _is_marked(block[:4]) or not before or _has_blank_line(body[before:start]):

@@ -106,7 +106,7 @@ MOST_COUNTED: Final = 10_000
 class Sign:
     """A range `text[start:end]` that must be shown by name.
 
-    `is_quiet` is True if it is normal in its context.
+    `is_quiet` is True if the range is normal in its context.
 
     Ranges do not overlap.
     """
@@ -209,7 +209,7 @@ def _name_run(run: str) -> str:
 def _name_tags(run: str) -> str:
     """Return the name of a run of tags, with the text that they spell.
 
-    Programs can read this text, but people cannot see it.
+    Programs can read the text of tags, but people cannot see it.
     """
     spelled = "".join(chr(ord(tag) - 0xE0000) for tag in run if "\U000e0020" <= tag <= "\U000e007e")
     shown = spelled[:200] + ("…" if len(spelled) > 200 else "")

@@ -29,7 +29,7 @@ def check_metadata_match(match: Mapping[str, Any] | None) -> None:
 def matches_metadata(metadata: Mapping[str, Any], match: Mapping[str, Any] | None) -> bool:
     """Return whether each key's value equals the wanted scalar or is a list that contains it.
 
-    Types must match.
+    Values of different types, such as 1 and "1", are not equal.
     """
     return all(_matches(metadata.get(key), wanted) for key, wanted in (match or {}).items())
 

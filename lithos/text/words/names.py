@@ -17,7 +17,7 @@ _LONGEST_TEXT: Final = 1_000
 def name_spans(text: str) -> tuple[str, list[tuple[int, int]]]:
     """Return a question in lower case with single spaces, and the bounds of its runs of at most five words.
 
-    Longer runs are listed first. A text of more than 24 words has no runs, because it does not name a note.
+    Longer runs come first. A text of more than 24 words has no runs, because it does not name a note.
     """
     given = normalise("NFC", text[:_LONGEST_TEXT]).casefold().split()
     words = [word for each in given if (word := each.strip(_AROUND))]

@@ -187,7 +187,7 @@ class _Editor:
     def untie(self, changes: KeyChanges) -> KeyChanges:
         """Return `changes` extended by dependent keys.
 
-        These are the keys that depend on changed anchors, and all keys from merge keys.
+        Dependent keys are the keys that depend on changed anchors, and all keys from merge keys.
         """
         changed = set(changes.values) | changes.removed
         explicit = {entry.key for entry in self._entries if not entry.merge}

@@ -118,7 +118,7 @@ def read_layout(data: bytes, *, keeps_heading: bool = False) -> Layout:
 class FrontmatterHandler(YAMLHandler):
     """python-frontmatter handler for notes.
 
-    It keeps every byte of the YAML and the body, and the YAML as nodes.
+    The handler keeps every byte of the YAML and the body, and the YAML as nodes.
 
     Nodes contain the position of each value, so that edits change nothing else.
     """
@@ -169,7 +169,7 @@ def frontmatter_at(text: str, position: int = 0) -> int | None:
 def _is_between_rules(between: str) -> bool:
     """Return whether a text is ordinary text between two thematic breaks instead of a frontmatter.
 
-    Such a text is not a mapping, and unlike a malformed mapping it does not begin with a key.
+    Ordinary text is not a mapping, and unlike a malformed mapping it does not begin with a key.
     """
     first = _FIRST_LINE.search(between)
     if first is None or _begins_mapping(first[1]):

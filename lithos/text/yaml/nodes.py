@@ -2,7 +2,7 @@
 
 Hostile files are safe to read.
 
-The reader uses nodes from libyaml's composer, because they contain the position and source text of each
+The reader uses nodes from libyaml's composer, because nodes contain the position and source text of each
 value. Written values read back the same with every YAML 1.1 and 1.2 reader.
 """
 
