@@ -258,7 +258,8 @@ async def _let_read(server: Server) -> None:
     server.get(FrontSignals).wanted.set()
     await server.get(FrontSignals).loaded.wait()
     server.get(Opening).let_read()
-    if server.get(Manifest).is_new:  # Otherwise clients see the notes of the last start.
+    # If the manifest is not new, clients already see the notes of the last start.
+    if server.get(Manifest).is_new:
         await Threads().run(server.get(FirstLooks).read)
 
 

@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS read_counts(doc_id TEXT PRIMARY KEY, reads INTEGER NO
 """
 #: Index to count reads by note and agent. It excludes other accesses, of which there are many more.
 READ_INDEX: Final = (
-    "DROP INDEX IF EXISTS access_log_reads;"  # earlier versions lacked the agent
+    "DROP INDEX IF EXISTS access_log_reads;"  # index of earlier versions, without the agent
     "CREATE INDEX IF NOT EXISTS access_log_readers ON access_log(doc_id, agent_id, timestamp)"
     " WHERE operation='read';"
 )

@@ -42,7 +42,7 @@ HASH_DIGITS: Final = 12
 #: quote 70, so the worst case takes some seconds.
 MOST_LINES: Final = 100_000
 #: Maximum nesting depth, of which each list uses two levels. Deeper content of an item is read as plain
-#: paragraphs. Beyond its own limit the parser would skip the rest of the body.
+#: paragraphs. Beyond a limit of the parser, the rest of the body would be skipped.
 DEEPEST: Final = 20
 #: Number of blocks before a change that are parsed again. These include the changed block and a block that it
 #: may join. The text before them may be a link definition. A link definition is not a block, and its title

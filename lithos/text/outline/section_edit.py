@@ -289,8 +289,8 @@ def _toggle(edit: SectionEdit, body: str, section: Section, _: str) -> _Change:
     start, end, wanted = section.start, section.end, (edit.find or "")[:_QUOTED]
     if end - start > MOST_SEARCHED:
         raise InvalidInput(
-            f"Task-list items are only searched in up to {MOST_SEARCHED:,} characters. Give a "
-            "shorter section, or use op find_replace with the line."
+            f"Task-list items are searched for in at most {MOST_SEARCHED:,} characters, and this text "
+            "is longer. Give a shorter section, or use op find_replace with the line."
         )
     found = _items_called(list(scan_tasks(body[start:end])), edit.find or "")
     if not found:

@@ -170,7 +170,7 @@ class _Editor:
     def edit(self, changes: KeyChanges, *, drops_merges: bool) -> str:
         """Return the text with the changes applied. New entries are appended."""
         values = changes.values
-        effective = {entry.key: entry for entry in self._entries if not entry.merge}  # last of equal keys
+        effective = {entry.key: entry for entry in self._entries if not entry.merge}  # last equal key wins
         edits: list[Edit] = []
         for entry in self._entries:
             if drops_merges if entry.merge else entry.key in changes.removed:

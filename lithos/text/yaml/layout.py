@@ -144,10 +144,10 @@ class FrontmatterHandler(YAMLHandler):
         begin = self.FM_BOUNDARY.match(text)
         end = _END.search(text, begin.end()) if begin else None
         if begin is None or end is None:
-            raise ValueError("no frontmatter, or one without an end")
+            raise ValueError("the text has no frontmatter, or the frontmatter has no end")
         source = text[begin.end() : end.start()]
         if _is_between_rules(source):
-            raise ValueError("two thematic breaks, no frontmatter")
+            raise ValueError("the text is between two thematic breaks and is not frontmatter")
         return source, text[end.end() :]
 
     def load(self, fm: str, **_: object) -> Any:
