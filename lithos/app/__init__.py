@@ -1,5 +1,4 @@
-"""The list of capabilities, and the start and stop of a server.
+"""List of capabilities, and code that starts and stops a server.
 
-Only `__main__` imports this package.
-It must not contain rules, queries or protocols.
+Only `__main__` imports this package. The package must not contain rules, queries or protocols.
 """

@@ -1,4 +1,4 @@
-"""List of capabilities, ordered so that each follows the capabilities that it needs."""
+"""List of capabilities. A capability follows all capabilities that it needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lithos.server.mcp.resource_pages import Resources
 from lithos.server.tools.declaring import OWN, Tool, declared_by
 from lithos.server.tools.registry import Tools
 
-#: Packages with a `capability` module. A missing package is left out, and so are the packages that need it.
+#: Packages with a `capability` module. A missing package is left out, and so are packages that need it.
 PACKAGES: Final = (
     "notes",
     "history",
@@ -67,12 +67,12 @@ def makers() -> Iterator[Maker]:
 
 
 def all_tools() -> tuple[Tool, ...]:
-    """Return all tools that clients may know, including legacy tools, in the order of `tools/list`."""
+    """Return all tools that clients may call, including legacy tools, in the order of `tools/list`."""
     return tuple(tool for tool in _declared() if tool.profile != OWN)
 
 
 def own_tools() -> tuple[Tool, ...]:
-    """Return the tools for Lithos's own commands and pages."""
+    """Return the tools that Lithos uses for its own commands and pages."""
     return tuple(tool for tool in _declared() if tool.profile == OWN)
 
 
@@ -81,7 +81,7 @@ def _declared() -> tuple[Tool, ...]:
 
 
 def holders() -> tuple[Holds, ...]:
-    """Return the functions that check whether a server has an object with an id."""
+    """Return the functions that check whether a server contains an object with a given id."""
     return tuple(each.holds for each in CAPABILITIES if each.holds is not None)
 
 
@@ -102,18 +102,18 @@ def make_boards(parts: Parts) -> Boards:
 
 
 def make_retentions() -> Retentions:
-    """Make the list of old rows to delete, for all capabilities."""
+    """Make the list of retentions of all capabilities, which determine the old rows to delete."""
     return Retentions(each for capability in CAPABILITIES for each in capability.retention)
 
 
 def background(*, of_front: bool) -> Iterator[Background]:
-    """Yield the background tasks of a server, or of its front."""
+    """Yield the background tasks of a server, or those of its front if `of_front` is True."""
     for capability in CAPABILITIES:
         yield from (each for each in capability.background if each.needs_front == of_front)
 
 
 def pages() -> Pages:
-    """Return the pages of the console."""
+    """Return the console pages."""
     each = [capability.pages for capability in CAPABILITIES]
     return Pages(
         modules=tuple(module for some in each for module in some.modules),
@@ -132,11 +132,11 @@ def fronts() -> Iterator[str]:
     yield from (capability.front for capability in CAPABILITIES if capability.front is not None)
 
 
-# The tables must be known before any database is opened.
+# Declare all tables now, because they must be known before any database is opened.
 CoordinationStore.lay_out(table for capability in CAPABILITIES for table in capability.tables)
 
 
 def stores_of() -> list[Store]:
-    """Return the stores on disk in the order in which they are opened."""
+    """Return the on-disk stores in the order in which they are opened."""
     found = [each for capability in CAPABILITIES for each in capability.stores]
     return sorted(found, key=lambda each: each.place)

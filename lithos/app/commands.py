@@ -1,4 +1,4 @@
-"""Commands that belong to no capability: serve, demo and completion."""
+"""Commands that do not belong to a capability: serve, demo and completion."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMMANDS: Final = (
     CliCommand("completion", "print a script that completes commands and options in a shell",
         "lithos.app.completion:run_completion",
         (take("shell SHELL", f"one of {', '.join(SHELLS)}", choices=SHELLS),),
-        needs_session=False,  # A starting shell must not show errors of a configuration.
+        needs_session=False,  # A shell must not show configuration errors when it starts.
         group="admin", place=330,
     ),
 )  # fmt: skip

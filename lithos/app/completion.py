@@ -12,7 +12,7 @@ from lithos.app.options import make_parser
 from lithos.server.command.declaring import Invocation
 from lithos.server.command.output import print_json
 
-#: Completion of an option or argument, by its placeholder in the help.
+#: Shell completion of an option or argument, by its placeholder in the help.
 _PATHS: Final[Mapping[str, Any]] = {
     "PATH": shtab.FILE,
     "FILE": shtab.FILE,

@@ -37,7 +37,7 @@ async def serve_front(
     *,
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until `shutdown`, which ends event streams first. `started()` gets the real host and port."""
+    """Serve until `shutdown` is set. Event streams end first. `started()` gets the actual host and port."""
     async with trio.open_nursery() as nursery:
         parts = await front_parts(settings, server, shutdown, nursery)
         await serve_http(
@@ -60,7 +60,7 @@ async def front_parts(
     wrong_tokens: WrongTokens | None = None,
     keyring_runs: bool = True,
 ) -> FrontParts:
-    """Return the parts that serve a server. Their tasks are started in `nursery`."""
+    """Return the HTTP front parts for a server. Their tasks are started in `nursery`."""
     keyring: Keyring = server.find(Keyring) or OneToken(settings.auth_token)
     agent = server.get(ServerConfig).console_agent
     front = Front(
@@ -108,7 +108,7 @@ def _add_console(make_console: Callable[[], Console], app: QuartTrio) -> None:
 def _new_console(
     server: Parts, settings: FrontSettings, sessions: Sessions, wrong_tokens: WrongTokens
 ) -> Console:
-    """Return the console. Its libraries are loaded only once the server listens."""
+    """Return the console. Its libraries are loaded only after the server has begun to listen."""
     from lithos.server.console.console import Console
 
     return Console(server, server.get(Tools), settings, sessions, wrong_tokens, pages())

@@ -1,8 +1,8 @@
-"""Command line: parse arguments, run one command, print its result, exit (docs/spec/cli-config.md).
+"""Command line: parses arguments, runs one command, prints its result and exits (docs/spec/cli-config.md).
 
 Exit codes: 0 = done, 1 = failed, 2 = usage or configuration error, 3 = a wait timed out, 4 = another process
-owns the data directory. A command's modules are imported only when the command runs, so that `--help` and
-`--version` answer at once. This module contains no server code, and no other module of Lithos imports it.
+owns the data directory. The modules of a command are imported only when the command runs, so that `--help`
+and `--version` answer at once. This module contains no server code, and no other Lithos module imports it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FAILED = 1
 
 
 def is_hook(argv: Sequence[str]) -> bool:
-    """Return whether a client runs this command as its hook."""
+    """Return whether the arguments run this program as a client's hook."""
     return "--hook" in argv and any(each.hook and each.name in argv for each in COMMANDS.values())
 
 
@@ -38,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(invocation)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the output has ended (`lithos search … | head`), so no reader would see a message.
+        # The program that read the output has ended (`lithos search … | head`), so a message would not be
+        # read.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (KeyboardInterrupt, BaseExceptionGroup) as failure:
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run_hook(argv: Sequence[str]) -> int:
     """Run a client's hook.
 
-    It fails silently, even for wrong arguments, because an error would stop the client.
+    The hook fails silently, even with wrong arguments, because an error would stop the client.
     """
     from lithos.server.command.hook_failsafe import promise_silence
 
@@ -60,7 +61,7 @@ def _run_hook(argv: Sequence[str]) -> int:
         with open(os.devnull, "w") as silence, redirect_stderr(silence):
             invocation = parse_arguments(argv)
             return _call(invocation.declared.hook, invocation)
-    except SystemExit:  # The parser has exited. It has already printed `--help`.
+    except SystemExit:  # The parser has exited after `--help`, which it has already printed.
         return 0
 
 
@@ -71,7 +72,7 @@ def _run(invocation: Invocation) -> int:
     command, serves = invocation.declared, invocation.command == "serve"
     signals = [remember_signals()] if serves else []
     if serves:
-        gc.disable()  # collection starts with the server, because scanning the modules takes time
+        gc.disable()  # Scanning the modules takes time, so collection is off until the server starts.
     from lithos.app.serving.here import LOCAL
     from lithos.server.command.session import CommandFailed, load_session
 
@@ -98,7 +99,7 @@ def _run(invocation: Invocation) -> int:
 
 
 def _call(place: str, *given: Any) -> int:
-    """Import a module and call a function in it, given as `module:function`."""
+    """Import a module and call a function in it. `place` has the form `module:function`."""
     module, _, function = place.partition(":")
     code: int = getattr(import_module(module), function)(*given)
     return code

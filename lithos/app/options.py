@@ -1,6 +1,6 @@
-"""Commands of all capabilities, and their parser.
+"""Command-line parser for the commands of all capabilities.
 
-The help, the shell completion and the reference are generated from this parser. Global options may come
+The help, the shell completion and the reference are generated from this parser. Global options are accepted
 before or after the command.
 """
 
@@ -55,7 +55,7 @@ _GLOBAL: Final[Sequence[Taken]] = tuple(
 
 
 def find_commands() -> dict[str, CliCommand]:
-    """Return the commands that packages declare, by name, in help order."""
+    """Return the commands that packages declare, by name and in the order of the help."""
     found = [command for module in declared_in("commands") for command in module.COMMANDS]
     return {command.name: command for command in sorted(found, key=_order)}
 
@@ -65,7 +65,8 @@ def _order(command: CliCommand) -> tuple[int, int]:
 
 
 COMMANDS: Final = find_commands()
-#: Replacements for removed commands and options. Each key is a part of the parser's error message.
+#: Replacements for removed commands and options. Each key is a part of the parser's error message for one of
+#: them.
 _RETIRED: Final = {
     "choice: 'recalibrate-salience'": "`lithos recalibrate-salience` is no longer a command. Salience "
     "follows from the counters of a note.",
@@ -77,7 +78,7 @@ _RETIRED: Final = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """Argument parser whose errors name the replacement of a removed command or option."""
+    """Argument parser whose error messages name the replacement for a removed command or option."""
 
     def error(self, message: str) -> NoReturn:
         super().error(next((text for quoted, text in _RETIRED.items() if quoted in message), message))
@@ -100,19 +101,22 @@ def parse_arguments(argv: Sequence[str]) -> Invocation:
 
 
 #: Beginning of a named vault. `kernel.configuration.vault_entries` parses the whole value, but importing that
-#: module takes too long for a hook.
+#: module takes too long when a hook runs.
 _NAMED_VAULT: Final = re.compile("[a-z0-9-]{1,32}=")
-#: Maximum number of command levels: the program, a command, its subcommands, and their subcommands.
+#: Maximum number of command levels: program, command, subcommand, and subcommand of a subcommand.
 _DEEPEST: Final = 4
 
 
 def _vault_at(depth: int) -> str:
-    """Return the name under which a level keeps its `--vault` values. Inner parsers drop outer lists."""
+    """Return the attribute name for the `--vault` values of a level.
+
+    Separate names are needed because inner parsers drop outer values.
+    """
     return f"vault_{depth}"
 
 
 def _shared_at(depth: int) -> argparse.ArgumentParser:
-    """Return the parser of the global options for a command level."""
+    """Return the parser for the global options of one command level."""
     shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     own = {"--vault": {"dest": _vault_at(depth)}}
     _declare(shared, [(names, {**given, **own.get(names[-1], {})}) for names, given in _GLOBAL])
@@ -120,7 +124,7 @@ def _shared_at(depth: int) -> argparse.ArgumentParser:
 
 
 class _GroupedHelp(argparse.RawDescriptionHelpFormatter):
-    """Help formatter that lists commands under the headings of their groups."""
+    """Help formatter that lists commands under their group headings."""
 
     def _format_action(self, action: argparse.Action) -> str:
         if not isinstance(action, argparse._SubParsersAction):
@@ -136,9 +140,9 @@ class _GroupedHelp(argparse.RawDescriptionHelpFormatter):
 
 @functools.cache  # bounded: a process parses one command line
 def make_parser(named: frozenset[str] | None = None) -> argparse.ArgumentParser:
-    """Return the parser of all commands and options, which shell completion and the reference also use.
+    """Return the parser of all commands and options. Shell completion and the reference use it too.
 
-    If `named` is given, only those commands get their options, because adding all options takes 15 ms.
+    If `named` is given, options are added only to those commands, because adding all options takes 15 ms.
     """
     parser = _Parser(
         prog="lithos",

@@ -1,8 +1,8 @@
-"""Composition root: the stores of all capabilities, their parts, the start, and then the front.
+"""Composition root: creates the stores and parts of all capabilities, starts them, and then starts the front.
 
 Start and stop use a single nursery, in which the actors and the front run. A stop closes the mailbox of
-memory. Each actor that ends closes the next mailbox: memory, writer, publisher, indexers, coordinator. This
-module contains no rules, queries or protocols, and only the package `app` imports it.
+memory. When an actor ends, it closes the next mailbox. The order is memory, writer, publisher, indexers,
+coordinator. This module contains no rules, queries or protocols, and only the package `app` imports it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from lithos.server.tools.registry import Tools
 
 
 class Server(Parts):
-    """A running server as its front and tests see it: its parts and its tools."""
+    """A running server for its front and for tests: its parts and its tools."""
 
     def __init__(
         self,
@@ -61,7 +61,10 @@ class Server(Parts):
         given: Mapping[Any, object] = {},
         models: Models | None = None,
     ) -> None:
-        """Create a server. `given` parts and `models` outlive it, as for one of several vaults."""
+        """Create a server.
+
+        The caller owns `given` parts and `models`, which outlive a server for one of several vaults.
+        """
         parts: dict[Any, object] = {
             Clock: clock,
             Models: models or Models(),
@@ -78,11 +81,17 @@ class Server(Parts):
         return self.get(Tools)
 
     async def searchable(self) -> None:
-        """Wait until full-text and semantic search cover every note (or until there is no model)."""
+        """Wait until full-text and semantic search cover every note.
+
+        If there is no model, only full-text search must cover every note.
+        """
         await self.get(WholeIndex).complete()
 
     async def complete_reindex(self) -> None:
-        """Wait until every note is searchable, then journal `reindex_complete`, once per server."""
+        """Wait until every note is searchable, then journal `reindex_complete`.
+
+        The event `reindex_complete` is journalled only once per server.
+        """
         await self.get(WholeIndex).complete_reindex()
 
 
@@ -90,15 +99,15 @@ __all__ = ["Server", "running_server"]
 
 log = get_logger("lithos.app")
 
-#: Maximum seconds at a stop for actors to finish queued messages, and for the last snapshot.
+#: Maximum seconds during a stop for actors to process queued messages, and for the last snapshot.
 DRAIN = 20.0
-#: Seconds before the next attempt to read a vault that could not be read.
+#: Seconds until a vault that could not be read is read again.
 RESCAN = 1.0
-#: Seconds for which history leaves the processor to the embedding of notes.
+#: Maximum seconds for which the history work waits while notes are embedded.
 EMBEDDING = 20.0
-#: Collector thresholds. The newest containers are scanned after 5,000 more of them, and all containers since
-#: the start after 2.5 million: one long listing creates a hundred thousand, and scanning them delays all
-#: callers.
+#: Garbage collector thresholds. After 5,000 new containers the newest ones are scanned. After 2.5 million new
+#: containers all containers since the start are scanned. One long listing creates a hundred thousand, and
+#: scanning them delays all callers.
 COLLECT_AFTER = (5_000, 10, 50)
 
 
@@ -113,12 +122,12 @@ async def running_server(
 ) -> AsyncIterator[Server]:
     """Run a server without a front.
 
-    On entry, full-text search has every note. On exit, all changes are durable.
+    When the block begins, full-text search covers every note. When the block ends, all changes are durable.
 
-    A given `lock` already holds the data directory; it is released on exit. With `gets_front`, a server
-    with many notes is entered before it reads them, and it loads the model after the libraries of its front.
-    `switch_interval` is Python's thread switch interval in seconds. Raises the errors of `open_stores`.
-    `ActorGaveUp` ends the body if an actor crashes too often.
+    A given `lock` already holds the data directory; it is released on exit. With `gets_front`, the block
+    begins before a server with many notes has read them, and the server loads the model after the libraries
+    of its front. `switch_interval` is Python's thread switch interval in seconds. Raises the errors of
+    `open_stores`. If an actor crashes too often, `ActorGaveUp` ends the block.
     """
     with tuned_process(switch_interval):
         async with running_vault(config, clock=clock, lock=lock, gets_front=gets_front) as server:
@@ -135,7 +144,7 @@ async def running_vault(
     given: Mapping[Any, object] = {},
     models: Models | None = None,
 ) -> AsyncIterator[Server]:
-    """Run one of several servers in a process that is already tuned, otherwise like `running_server`."""
+    """Run one of several servers in a process that is already tuned. Otherwise equal to `running_server`."""
     began = time.perf_counter()
     limit_arenas()
     writing = Threads()
@@ -152,7 +161,7 @@ async def running_vault(
                 await start.start(nursery)
                 server.make_all()
                 background.start_soon(_open, server, announced, writing, background, began)
-                if models is None:  # several servers share one such task, because it delays all threads
+                if models is None:  # Several servers share one such task, because it delays all threads.
                     background.start_soon(keep_returning)
                 try:
                     if gets_front:
@@ -182,13 +191,13 @@ async def _open(
     background: trio.Nursery,
     began: float,
 ) -> None:
-    """Read the notes, announce changes, index the notes, and start the tasks that follow."""
+    """Read the notes, announce changes, index the notes, and start the background tasks."""
     start, opening = server.get(Startup), server.get(Opening)
     background.start_soon(_let_read, server)
     scanned = await _scan(server, announced, writing)
     await start.announce(scanned)
     examined = scanned.examined
-    del scanned  # The result may contain every note, so release its memory.
+    del scanned  # The result may contain every note, so its memory is released.
     opening.recalled.set()
     opening.known.set()
     await start.open(background)
@@ -212,7 +221,7 @@ async def _open(
 
 
 async def _catch_up(server: Server) -> None:
-    """Record what the history lacks, once searches have every note. No caller waits for this."""
+    """Add what the history lacks, once searches cover every note. No caller waits for this task."""
     await server.get(Opening).complete.wait()
     with trio.move_on_after(EMBEDDING):
         await server.get(SemanticBackend).settled.wait()
@@ -220,7 +229,11 @@ async def _catch_up(server: Server) -> None:
 
 
 async def _scan(server: Server, announced: Sequence[Event], writing: Threads) -> ScanResult:
-    """Scan the notes. If the vault cannot be read now, for example because its disk is missing, try again."""
+    """Scan the notes.
+
+    A vault that cannot be read, for example because its disk is missing, is scanned again until the scan
+    succeeds.
+    """
     start, opening = server.get(Startup), server.get(Opening)
     while True:
         try:
@@ -240,23 +253,25 @@ async def _scan(server: Server, announced: Sequence[Event], writing: Threads) ->
 
 
 async def _let_read(server: Server) -> None:
-    """Let a long start read the notes, once clients can be answered meanwhile."""
+    """Let a long start read the notes as soon as clients can be answered meanwhile."""
     await server.get(Opening).is_long.wait()
     server.get(FrontSignals).wanted.set()
     await server.get(FrontSignals).loaded.wait()
     server.get(Opening).let_read()
-    if server.get(Manifest).is_new:  # Otherwise clients see the notes of the last start.
+    # If the manifest is not new, clients already see the notes of the last start.
+    if server.get(Manifest).is_new:
         await Threads().run(server.get(FirstLooks).read)
 
 
 async def _show_collector(server: Server) -> None:
     """Exclude long-lived objects from garbage collection. All other objects are still collected.
 
-    The collector would otherwise scan all notes repeatedly, a fifth of a second for 10,000 notes.
+    Without this function the collector would scan all notes repeatedly, which takes a fifth of a second for
+    10,000 notes.
     """
     gc.freeze()
     gc.set_threshold(*COLLECT_AFTER)
     gc.enable()
     await server.searchable()
     gc.freeze()
-    await Threads().run(return_memory)  # return the memory that a first index has freed
+    await Threads().run(return_memory)  # Return the memory that the first indexing has freed.

@@ -1,4 +1,4 @@
-"""Start of one server: its actors in order, the scan of the notes, and the steps that follow."""
+"""Startup of one server: starts the actors in order, scans the notes, and starts the tasks that follow."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from lithos.notes.writing.deferred_removal import Keeper
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 
-#: Seconds for which the model and the link graph let a first client go first, once the front listens.
+#: Maximum seconds for which the model and the link graph wait for a first client, once the front listens.
 FIRST_CLIENT: Final = 0.1
-#: Maximum seconds for which the model and the link graph wait for the front to listen, and then for libraries
-#: that a client needs.
+#: Maximum seconds for which the model and the link graph wait until the front listens, and then until the
+#: libraries for a client are loaded.
 FIRST_THINGS: Final = 2.0
 
 
 @define(eq=False)
 class Startup:
-    """Start of a server, which starts the actors and fills the catalogue."""
+    """Startup of a server. It starts the actors and fills the catalogue."""
 
     _clock: Clock
     _rows: ScannedRows
@@ -73,15 +73,20 @@ class Startup:
     _watcher: Watcher
 
     def recall(self) -> Sequence[Event]:
-        """Read the events that the manifest lacks. Call it before `start`. Blocks."""
+        """Return the events that the manifest does not include yet.
+
+        Call this method before `start`. Blocks.
+        """
         position = self._manifest.seq
-        # Without a manifest, only the journal knows which versions exist.
+        # If there is no manifest, only the journal lists the existing versions.
         return self._journal.events_after(0 if position is None else position)
 
     async def scan(self, announced: Sequence[Event], blocking: Blocking) -> ScanResult:
-        """Fill the catalogue from the folder. `announced` are the events that the manifest lacks.
+        """Fill the catalogue from the folder.
 
-        Before the scan the catalogue is empty. Readers get all notes at once, by one change on the event
+        `announced` are the events that the manifest does not include yet.
+
+        The catalogue is empty before the scan. Readers get all notes at once, in a single change on the event
         loop.
         """
         rows, files, versions = self._rows.rows, self._files, self._versions
@@ -115,7 +120,7 @@ class Startup:
             self._opening.show(len(known))
 
     async def announce(self, scanned: ScanResult) -> None:
-        """Journal the results of the scan, then store them in the manifest."""
+        """Journal the scan results, then store them in the manifest."""
         await self._catalogue.records.save()
         seq = self._coordinator.head
         if scanned.events:
@@ -132,12 +137,18 @@ class Startup:
         await self._guard.begin(scanned.vanished, is_settled=True)
 
     async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Detect external edits until cancelled. A failed watcher is restarted, however often it fails."""
+        """Detect external edits until cancelled.
+
+        A failed watcher is restarted, however often it fails.
+        """
         watcher = self._watcher
         await supervise(watcher.mailbox, watcher.start, crashes=sys.maxsize, task_status=task_status)
 
     async def start(self, nursery: trio.Nursery) -> None:
-        """Start the actors, last receiver first. Until `open`, only tasks and agents are available."""
+        """Start the actors.
+
+        Receivers start before their senders. Until `open`, only tasks and agents are available.
+        """
         publisher, coordinator = self._publisher.mailbox, self._coordinator.mailbox
         downstream: list[Mailbox[Any]] = [
             *(each.mailbox for each in (self._words, self._meaning)),
@@ -163,13 +174,16 @@ class Startup:
         await background.start(self._words.converge)
 
     async def _complete_graph(self) -> None:
-        """Complete the link graph before a caller needs it, but after the work that clients need first."""
+        """Complete the link graph before a caller needs it, but after the work that clients wait for."""
         await self._first_things()
         while not self._catalogue.graph.settle(1):
             await trio.lowlevel.checkpoint()
 
     async def _first_things(self) -> None:
-        """Leave the processor to work that clients wait for first, unless there are notes to embed."""
+        """Wait until work that clients need first is done.
+
+        Return at once if the manifest is new or the libraries are already loaded.
+        """
         if self._manifest.is_new or self._front.loaded.is_set():
             return
         with trio.move_on_after(FIRST_THINGS):

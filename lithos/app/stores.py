@@ -1,4 +1,4 @@
-"""Opening and closing of the stores that the capabilities keep on disk."""
+"""Functions that open and close the on-disk stores of all capabilities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from lithos.upkeep.files.backup import finish_restore
 def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
     """Open all stores, and lock the data directory unless `lock` is given. Blocks.
 
-    The lock is released on failure. Raises `AlreadyOwned`, `CorruptDatabase` (coordination.db) and `OSError`.
+    If opening fails, the lock is released. Raises `AlreadyOwned`, `CorruptDatabase` (coordination.db) and
+    `OSError`.
     """
     storage = config.of(StorageConfig)
     data = storage.data_dir
@@ -44,7 +45,7 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
 
 
 def _open(config: Config, occasion: Occasion, undo: ExitStack) -> Mapping[Any, Any]:
-    """Return the open stores by class. `undo` closes them."""
+    """Return the opened stores by class. Callbacks on `undo` close them."""
     declared, opened = stores_of(), dict[Any, Any]()
     given = {Config: config, Occasion: occasion, **config.by_class}
     parts, is_migrated = Parts((each.open for each in declared), given), False
@@ -66,5 +67,5 @@ def _missing(folder: Path) -> list[Path]:
 
 
 def close_stores(stores: Stores) -> None:
-    """Close all stores and release the data directory, even if some steps fail. Blocks."""
+    """Close all stores and release the data directory, even if closing one of them fails. Blocks."""
     stores.closing.close()

@@ -1,5 +1,4 @@
-"""Package for the journal of all changes, and for agents, the access log, cursors and event streams.
+"""Journal of all changes, agents, access log, cursors and event streams.
 
-Later packages use it.
-Never here: the meaning of an event.
+Later packages use this package. The package must not interpret events.
 """

@@ -1,4 +1,4 @@
-"""The journal as a capability: the coordinator, its subscribers and the readers of the journal."""
+"""The journal as a capability: coordinator, subscribers and journal readers."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from lithos.server.tools.ports import KnownCalls
 
 
 def make_broadcaster(events: EventsConfig) -> Broadcaster:
-    """Return the broadcaster of committed events."""
+    """Return the broadcaster for committed events."""
     return Broadcaster(events.event_buffer_size, events.subscriber_queue_size)
 
 
 def make_settled_clock(clock: Clock, store: CoordinationStore) -> SettledClock:
-    """Return the clock of the retention."""
+    """Return the retention clock."""
     return SettledClock(clock, store.settled())
 
 
@@ -62,7 +62,7 @@ def make_coordinator(
 
 
 def make_journal_board(store: CoordinationStore) -> JournalBoard:
-    """Return the board that handles the journal's own commands."""
+    """Return the board for the journal's own commands."""
     return JournalBoard(store.written(RequestRows))
 
 
@@ -73,7 +73,7 @@ def _count_events(metrics: Metrics, events: Sequence[Event], seconds: float) -> 
 
 
 def open_journal(occasion: Occasion) -> CoordinationStore:
-    """Open the store of the journal."""
+    """Open the journal store."""
     return CoordinationStore.open(occasion.private / "coordination.db", occasion.now)
 
 
@@ -83,7 +83,7 @@ def make_requests(coordinator: Coordinator) -> Requests:
 
 
 def make_known_calls(requests: Requests) -> KnownCalls:
-    """Return the port through which the tool registry looks up known calls."""
+    """Return the port with which the tool registry looks up known calls."""
     return KnownCalls(requests.once)
 
 
@@ -93,12 +93,12 @@ def make_access_log(coordinator: Coordinator, store: CoordinationStore, reading:
 
 
 def make_cursors(coordinator: Coordinator, store: CoordinationStore, reading: JournalThread) -> Cursors:
-    """Return the store of subscribers' cursors."""
+    """Return the store for subscriber cursors."""
     return Cursors(coordinator.mailbox, store, reading)
 
 
 def make_streams(broadcaster: Broadcaster, store: CoordinationStore, reading: JournalThread) -> EventStreams:
-    """Return the factory of event streams."""
+    """Return the factory for event streams."""
     return EventStreams(broadcaster, store, reading)
 
 

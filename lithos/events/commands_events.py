@@ -1,6 +1,6 @@
 """The commands `lithos wait` and `lithos events`, which read events over the server's WebSocket.
 
-The commands reconnect after a restart of the server.
+If the server restarts, the commands reconnect.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.settings import ServerConfig
 
 PATH = "/events/ws"
-#: Seconds between two checks for a server.
+#: Seconds between two attempts to find a server.
 RETRY = 0.1
 #: Maximum seconds for a WebSocket handshake, and for closing a connection.
 HANDSHAKE, GOODBYE = 10.0, 2.0
 RESYNC = "resync"
 
 Record = Mapping[str, Any]
-#: Callback for each event and resync notice. It returns True when no more events are needed.
+#: Callback for each event and each resync notice. It returns True when no more events are needed.
 Take = Callable[[Record], bool]
 
 
 @define
 class Feed:
-    """Events that pass the filters.
+    """The events that pass the filters of a command.
 
-    The events start after `since`, else after the cursor of `subscriber`, else now.
+    The events start after `since` if given, else after the cursor of `subscriber`, else with the next event.
 
     `types` and `tags` are comma-separated lists.
     """
@@ -57,9 +57,9 @@ class Feed:
     subscriber: str | None = None
 
     async def follow(self, take: Take) -> None:
-        """Pass events to `take` until it has enough, then acknowledge them.
+        """Pass events to `take` until it returns True, then acknowledge them.
 
-        Waits for a server and reconnects.
+        If no server runs, wait for one. If the connection ends, reconnect.
 
         Raises `CommandFailed` if the server refuses the connection.
         """
@@ -69,7 +69,7 @@ class Feed:
             await trio.sleep(RETRY)
 
     async def _follow_once(self, take: Take) -> bool:
-        """Follow one server while it runs. Return True when `take` has enough."""
+        """Follow one server while it runs. Return True when `take` needs no more events."""
         lock = self.session.private / "lock"
         owner = read_owner(lock)
         if owner is None or owner.url is None:
@@ -80,7 +80,7 @@ class Feed:
         except OSError:
             return False
         async with stream:
-            # After a server was killed, another program may answer at its address.
+            # If a server was killed, another program may now answer at its address.
             return is_owned(lock) and await self._converse(stream, owner, take)
 
     async def _converse(self, stream: trio.SocketStream, owner: OwnerRecord, take: Take) -> bool:
@@ -94,7 +94,7 @@ class Feed:
                     await socket.aclose()
                 nursery.cancel_scope.cancel()
         except* (ConnectionClosed, trio.TooSlowError):
-            await trio.lowlevel.checkpoint()  # the server has ended; another server may start soon
+            await trio.lowlevel.checkpoint()  # The server has ended, but another may start soon.
         except* ConnectionRejected as group:
             _explain(group.exceptions[0], owner.url)
         return is_done
@@ -121,14 +121,15 @@ class Feed:
             elif record["type"] != RESYNC:
                 continue
             if take(record):
-                with suppress(ConnectionClosed):  # the server then sends the event again (`at least once`)
+                # If the connection is closed, the server sends the event again (`at least once`).
+                with suppress(ConnectionClosed):
                     seq = record.get("seq", hello["head"])
                     await socket.send_message(json.dumps({"op": "ack", "seq": seq}))
                 return True
 
 
 def _explain(rejection: BaseException, url: str | None) -> None:
-    """Raise `CommandFailed` with the server's error message, unless a retry may help."""
+    """Raise `CommandFailed` with the server's error message. If a retry may help, return instead."""
     assert isinstance(rejection, ConnectionRejected)
     body = (rejection.body or b"").decode(errors="replace")
     if rejection.status_code == 503 and "disabled" not in body:
@@ -147,7 +148,7 @@ def run_wait(session: CommandSession) -> int:
 
 
 def run_events(session: CommandSession) -> int:
-    """Print one event per line until there are enough or no more events. Return 0."""
+    """Print one event per line until enough events are printed or no more follow. Return 0."""
     follows = session.typed.get("follow", True)
     if follows and is_owned(session.private / "lock"):
         trio.run(_feed(session).follow, _printing(session.typed.get("limit")))
@@ -171,7 +172,7 @@ async def _wait(session: CommandSession) -> int:
 
 
 def _printing(most: int | None) -> Take:
-    """Return a callback that prints records until the maximum number of events is reached."""
+    """Return a callback that prints records until `most` events are printed."""
     left = most
 
     def take(record: Record) -> bool:
@@ -200,9 +201,9 @@ def _print_journal(session: CommandSession) -> int:
 
 
 def _read_journal(path: Path, since: str | None, wanted: EventFilter) -> Iterator[dict[str, Any]]:
-    """Yield the journal's events after `since`, or all events.
+    """Yield the journal's events after `since`. Without `since`, yield all events.
 
-    If `since` is unknown, yield a resync notice.
+    If the position `since` is unknown, yield a resync notice.
     """
     if not path.is_file():
         raise CommandFailed(

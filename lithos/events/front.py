@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def add_to(front: Front) -> None:
-    """Add the event endpoints to the front."""
+    """Add the event endpoints to the HTTP front."""
     limits, streams = front.parts.get(EventsConfig), front.parts.get(EventStreams)
     sse = _subscribers(front, "sse", "SSE", limits.max_sse_clients)
     websockets = _subscribers(front, "ws", "WebSocket", limits.max_ws_clients)
@@ -47,7 +47,7 @@ async def _end_streams(front: Front) -> None:
 
 
 def _subscribers(front: Front, kind: str, name: str, limit: int) -> Subscribers:
-    """Return the connection limit of one kind of subscriber, with its counters and gauge."""
+    """Return the connection limit for one kind of subscriber, with its counters and gauge."""
     count = front.parts.get(Metrics).count
     subscribers = Subscribers(
         name,

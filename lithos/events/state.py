@@ -21,17 +21,17 @@ def look_at_journal(coordinator: Coordinator) -> Component:
 
 
 def count_agents(coordinator: Coordinator) -> Iterator[Number]:
-    """Yield the number of all known agents."""
+    """Yield the number of known agents."""
     yield Number(30, "agents", len(coordinator.agents))
 
 
 def measure_journal(coordinator: Coordinator, broadcaster: Broadcaster) -> Iterator[GaugeSample]:
-    """Yield gauges of agents and events."""
+    """Yield the gauges for agents and events."""
     yield GaugeSample("agents", len(coordinator.agents))
     yield GaugeSample("event_head_seq", coordinator.head)
     yield GaugeSample("event_queue_utilisation", broadcaster.utilisation, ("fullest",))
 
 
 async def measure_kept_events(store: CoordinationStore, reading: JournalThread) -> list[GaugeSample]:
-    """Return gauges of the events that the journal keeps."""
+    """Return the gauges for the events in the journal."""
     return [GaugeSample("event_journal_events", await reading.run(store.event_count))]

@@ -1,6 +1,6 @@
 """General text handling: Markdown, words, chunks, snippets, query language and hidden characters.
 
-Later packages use this package. File access and knowledge of notes do not belong here.
+Later packages use this package. The package must not access files or depend on notes.
 """
 
 ROLE = "model"

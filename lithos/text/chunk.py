@@ -1,8 +1,8 @@
 """Splitting of notes into chunks for embedding (docs/spec/notes.md §10).
 
-Chunks are verbatim slices of a note. The text is treated as nested spans: paragraphs, sentences, words,
-characters. Neighbouring spans are packed into a chunk while they fit. A span that is too long is split into
-its parts, which are packed the same way.
+Chunks are verbatim slices of a note. The text is treated as nested spans: paragraphs, sentences, words and
+characters. Neighbouring spans are combined into a chunk while they fit. A span that is too long is split into
+smaller spans, which are combined in the same way.
 """
 
 from __future__ import annotations
@@ -22,24 +22,27 @@ MONTHS: Final = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
-#: Maximum number of distinct dates of a text that are also written in words, first ones first.
+#: Maximum number of distinct dates per text that are also written in words. The first dates are used.
 MOST_DATES: Final = 100
 
-#: The lookbehind for the text before the year comes after the year: a pattern that begins with digits is
-#: searched much faster.
+#: The lookbehind checks the text before the year, but is placed after the year. A pattern that begins with
+#: digits is searched much faster.
 _ISO_DATE: Final = re.compile(r"([0-9]{4})(?<![\w-][0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9-])(T(?=[0-9]))?")
 
 
 def spell_dates(text: str) -> str:
     """Return a short text with each ISO date (`2026-03-05`) in words (`5 March 2026`).
 
-    Other text is unchanged.
+    The rest of the text is unchanged.
     """
     return _ISO_DATE.sub(_spell, text)
 
 
 def dates_in_words(text: str) -> str:
-    """Return the ISO dates of a text in words, one per line and without duplicates. Empty without dates."""
+    """Return the ISO dates of a text in words, one per line and without duplicates.
+
+    If there are no dates, return an empty text.
+    """
     found: dict[str, None] = {}
     for piece in cut_at_spaces(text):
         for match in _ISO_DATE.finditer(piece):
@@ -64,15 +67,15 @@ CONTEXT_MAX: Final = 200
 
 Span: TypeAlias = tuple[int, int]
 
-#: Separator of paragraphs.
+#: Separator between paragraphs.
 _BLANK_LINES: Final = re.compile(r"\n(?:[^\S\n]*\n)+")
-#: End of a sentence, with the white space after it. The first three punctuation marks need white space after
-#: them. The pattern begins with characters, because a lookbehind would take three times as long.
+#: End of a sentence, with the white space after it. The first three punctuation marks must be followed by
+#: white space. The pattern begins with the marks, because a lookbehind would take three times as long.
 _SENTENCE_END: Final = re.compile(r"[.!?。！？]\s*")
 _NEED_SPACE: Final = ".!?"
 _SPACE: Final = re.compile(r"\s+")
-#: Index of the sentence level. The levels are paragraphs, sentences and words. Below words there are only
-#: characters.
+#: Index of the sentence level. The levels are paragraphs, sentences and words. The level below words is
+#: single characters.
 _SENTENCES: Final = 1
 _WORDS: Final = 2
 _HEADING_OR_FENCE: Final = re.compile(
@@ -83,7 +86,10 @@ _HEADING_OR_FENCE: Final = re.compile(
 
 @frozen
 class Chunk:
-    """A slice of a note. Snippets show `text`. `context` has the title and the headings above the slice."""
+    """A slice of a note.
+
+    Snippets show `text`. `context` contains the title and the headings above the slice.
+    """
 
     index: int
     text: str
@@ -96,16 +102,16 @@ class Chunk:
 
     @property
     def indexed(self) -> str:
-        """Return the text to index: with dates in words, and without image addresses."""
+        """Return the text to index: dates are also written in words, and image addresses are removed."""
         return spell_dates(strip_passage(self.text))
 
 
 def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: int = 1000) -> list[Chunk]:
-    """Split a title, a blank line and content into chunks.
+    """Split a note into chunks. The note is its title, a blank line and its content.
 
     Each chunk has about `chunk_size` characters and at most `chunk_max`.
 
-    The split takes linear time. An empty text has no chunks.
+    The split takes linear time. An empty text yields no chunks.
     """
     text = f"{title}\n\n{content}".strip()
     spans = list(_spans(text, chunk_size, chunk_max))
@@ -117,9 +123,9 @@ def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: in
 
 
 def chunk_spans(title: str, content: str, chunk_size: int, chunk_max: int) -> Iterator[Span]:
-    """Yield the position of each chunk of `chunk_text` in `content`. Positions in the title are negative.
+    """Yield the position in `content` of each chunk of `chunk_text`. Positions in the title are negative.
 
-    The chunks are found one by one, so a caller that needs only the first few does not pay for the rest.
+    The chunks are found one by one, so a caller that needs only the first few does not wait for the rest.
     """
     full = f"{title}\n\n{content}"
     offset = len(full) - len(full.lstrip()) - len(title) - 2
@@ -127,7 +133,7 @@ def chunk_spans(title: str, content: str, chunk_size: int, chunk_max: int) -> It
 
 
 def headings_of(content: str) -> str:
-    """Return the headings outside of fenced code, one per line."""
+    """Return the headings outside fenced code, one per line."""
     return "\n".join(text for _, _, text in scan_headings(content))
 
 
@@ -138,7 +144,10 @@ def _spans(text: str, chunk_size: int, chunk_max: int) -> Iterator[Span]:
 
 
 def _pack(text: str, span: Span, level: int, size: int, longest: int) -> Iterator[Span]:
-    """Join neighbouring parts of `span` while they fit in `size`. Parts over `longest` are split further."""
+    """Combine neighbouring parts of `span` while they fit in `size`.
+
+    Parts longer than `longest` are split again.
+    """
     if level == _WORDS:
         yield from _pack_words(text, span, size, longest)
         return
@@ -169,7 +178,7 @@ def _parts(text: str, span: Span, level: int) -> Iterator[Span]:
 
 
 def _sentence_ends(text: str, span: Span) -> Iterator[Span]:
-    """Yield the sentences' ends: white space after a mark, or the mark itself if it needs no white space."""
+    """Yield the position of each sentence end: the white space after a mark, or the mark if it needs none."""
     for found in matches_of_space(_SENTENCE_END, text, *span):
         mark, end = found.start(), found.end()
         if end > mark + 1 or text[mark] not in _NEED_SPACE:
@@ -177,9 +186,9 @@ def _sentence_ends(text: str, span: Span) -> Iterator[Span]:
 
 
 def _pack_words(text: str, span: Span, size: int, longest: int) -> Iterator[Span]:
-    """Yield the result of `_pack` for the words of a span.
+    """Yield the chunks of a span that is split into words, like `_pack`.
 
-    The function jumps from the end of one pack to the end of the next, instead of packing word by word.
+    The function jumps from the end of one chunk to the end of the next, instead of adding word by word.
     """
     start, end = _skip_space(text, *span), span[1]
     while start < end:
@@ -227,7 +236,7 @@ def _contexts(title: str, text: str, spans: list[Span]) -> Iterator[str]:
 
 
 def scan_headings(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
-    """Yield position, level and text of the ATX headings outside of fenced code, from `start` on."""
+    """Yield position, level and text of each ATX heading outside fenced code, from `start` on."""
     fence = ""
     for match in matches_in_lines(_HEADING_OR_FENCE, text, start):
         mark, info = match["fence"], (match["info"] or "").strip()
@@ -237,20 +246,21 @@ def scan_headings(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
         elif mark:
             fence = "" if mark[0] == "`" and "`" in info else mark
         else:
-            # The name has no surrounding space and no closing run of `#`.
+            # The name excludes surrounding spaces and a closing run of `#`.
             name = (match["heading"] or "").strip()
             bare = name.rstrip("#")
             name = name if bare and not bare[-1].isspace() else bare.strip()
             yield match.start(), len(match["marks"]), name[:CONTEXT_MAX]
 
 
-#: Version of the embedded form. It is raised when `Chunk.embedded` changes. Version 2 added dates in words.
+#: Version of the embedded text format. Increase it when `Chunk.embedded` changes. Version 2 added dates in
+#: words.
 EMBEDDED_FORM: Final = 3
 
 
 @frozen
 class ChunkSizes:
-    """Sizes of chunks in characters. `size` is the setting `search.chunk_size`."""
+    """Chunk sizes in characters. `size` is the setting `search.chunk_size`."""
 
     size: int
 
@@ -264,13 +274,13 @@ class ChunkSizes:
         return chunk_text(title, content, chunk_size=self.size, chunk_max=self.maximum)
 
     def spans(self, title: str, content: str) -> Iterator[Span]:
-        """Yield the position of each chunk in the note's content, one by one (`chunk_spans`)."""
+        """Yield the position of each chunk in the note's content, one by one, like `chunk_spans`."""
         return chunk_spans(title, content, self.size, self.maximum)
 
     def mix(self, stamp: int) -> int:
-        """Mix the chunk sizes and the embedded form into a stamp.
+        """Mix the chunk sizes and `EMBEDDED_FORM` into a stamp.
 
-        A change of either makes all notes stale.
+        If the sizes or the form change, the stamp differs and all notes are stale.
         """
         form = f"{stamp}:{self.size}:{self.maximum}:{EMBEDDED_FORM}"
         digest = hashlib.blake2b(form.encode(), digest_size=8).digest()

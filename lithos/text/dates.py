@@ -1,10 +1,11 @@
-"""The date that a note states for itself (docs/spec/context.md §1): the date of its content, not of its file.
+"""The date that a note states for its content, which may differ from the dates of its file.
 
-Searches (docs/spec/search.md §1) and briefings compare this date with the time in a question.
+Searches (docs/spec/search.md §1) and briefings (docs/spec/context.md §1) compare this date with the time in a
+question.
 
 The date comes from the first source that has one: the frontmatter (`date`, then `created`), the title, the
-file name, or a line like `Date: 3 May 2024` near the beginning. A date with slashes counts only if one of day
-and month is above 12. Otherwise it is unclear which number is the month.
+file name, or a line like `Date: 3 May 2024` near the beginning. A date with slashes counts only if one number
+is above 12 or both are equal. Otherwise it is unclear which number is the month.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from lithos.text.chunk import MONTHS
 
 #: Frontmatter keys that may contain the date. The first key with a date counts.
 KEYS: Final = ("date", "created")
-#: Maximum numbers of leading characters and of non-blank lines that are searched for a line `Date: ...`.
+#: Maximum number of leading characters, and of leading non-blank lines, in which a line `Date: ...` is
+#: searched for.
 HEAD: Final = 600
 HEAD_LINES: Final = 6
-#: Maximum length of a title or value that is searched, in characters.
+#: Maximum length in characters of a title or value that is searched for a date.
 LONGEST: Final = 200
 
 _MONTH: Final = (
@@ -33,8 +35,8 @@ _MONTH: Final = (
 _YEAR: Final = r"(?P<year>(?:19|20)[0-9]{2})"
 _ANY_YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}")
 _DAY: Final = r"(?P<day>[0-3]?[0-9])"
-#: Pattern that must match before a date. File names join dates to other text: `2024-05-03-standup`,
-#: `standup_2024-05`.
+#: Pattern that must match before a date. It allows `-` and `_`, because file names join dates to other text:
+#: `2024-05-03-standup`, `standup_2024-05`.
 _BEFORE: Final = r"(?<![^\W_])(?<!\.)(?<![0-9][-_])"
 _BEHIND: Final = r"(?![^\W_]|\.[0-9])"
 _NOT_A_DAY: Final = r"(?![-_][0-9])"
@@ -58,21 +60,21 @@ _LINE: Final = re.compile(
 
 @frozen
 class OwnDate:
-    """A year and a month, with the day if it is known."""
+    """A year and a month, and the day if it is known."""
 
     year: int
     month: int
     day: int | None = None
 
     def __str__(self) -> str:
-        """Return the date in ISO 8601: `2024-05-03`, or `2024-05` without a day."""
+        """Return the date in ISO 8601 format: `2024-05-03`, or `2024-05` if the day is unknown."""
         return f"{self.year:04}-{self.month:02}" + ("" if self.day is None else f"-{self.day:02}")
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the terms of this date in the full-text index.
+        """Return the full-text index terms of this date.
 
-        The terms are the year, the month (of any year and of this year) and the day.
+        The terms are the year, the month without its year, the month with its year, and the day.
         """
         month = f"-{self.month:02}"
         whole = (f"{self.year}", month, f"{self.year}{month}")
@@ -80,13 +82,13 @@ class OwnDate:
 
     @property
     def words(self) -> str:
-        """Return the terms by which a question may name this date: its ISO form, day, month and year."""
+        """Return the words by which a question may name this date: its ISO form, day, month and year."""
         named = f"{MONTHS[self.month - 1]} {self.year}"
         return f"{self} {named}" if self.day is None else f"{self} {self.day} {named}"
 
 
 def own_date(extra: Mapping[str, Any], title: str, path: str, content: str) -> OwnDate | None:
-    """Return the date that a note states for itself, or None.
+    """Return the date that a note states for its content, or None.
 
     `extra` contains the frontmatter keys that Lithos does not own.
     """
@@ -111,7 +113,7 @@ def _dated_lines(content: str) -> Iterator[str]:
 
 def read_date(text: str) -> OwnDate | None:
     """Return the first date in a short text, or None. A date with a day is preferred to a month alone."""
-    if _ANY_YEAR.search(text) is None:  # Shortcut for the usual case: few texts contain a year.
+    if _ANY_YEAR.search(text) is None:  # Most texts contain no year, so the slower search is skipped.
         return None
     for form in _FORMS:
         for found in form.finditer(text):
@@ -136,7 +138,7 @@ def _read(parts: Mapping[str, str | None]) -> OwnDate | None:
     return None if day == 0 else OwnDate(int(parts["year"] or 0), month, day)
 
 
-#: Maximum number of keys of one date (`OwnDate.keys`), which a date with a day has.
+#: Maximum number of keys per date (`OwnDate.keys`). A date with a day has this number of keys.
 MOST_KEYS: Final = 5
 
 
@@ -152,13 +154,13 @@ _ASKED_MONTH: Final = re.compile(
 _ASKED_YEAR: Final = re.compile(rf"(?<![\w-]){_YEAR}(?![\w-])")
 _MONTH_BEGINS: Final = re.compile("|".join(month[:3] for month in MONTHS), re.IGNORECASE)
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-#: Maximum number of characters of a question that are searched for a time.
+#: Maximum number of characters of a question that are searched for a date.
 _QUESTION: Final = 2_000
 
 
 @frozen
 class AskedTime:
-    """The time in a question: a year, a month with or without its year, or a day of such a month."""
+    """The time named in a question: a year, a month with or without a year, or a day of a month."""
 
     year: int | None
     month: int | None = None
@@ -166,7 +168,10 @@ class AskedTime:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the key that all own dates within this time have. For a day, also return its month's key."""
+        """Return the key that all dates within this time share.
+
+        If the time is a day, the key of the month is returned too.
+        """
         year = "" if self.year is None else f"{self.year}"
         month = year if self.month is None else f"{year}-{self.month:02}"
         return (month,) if self.day is None else (f"{month}-{self.day:02}", month)
@@ -196,7 +201,7 @@ def asked_time(question: str) -> AskedTime | None:
 
 
 def _asked(found: re.Match[str]) -> AskedTime:
-    """Return the month in a question, with its day or year if the question has them."""
+    """Return the month named in a question, with its day or year if the question names them."""
     year, month, day = found["year"], _month_of(found["name"]), found["before"] or found["behind"]
     if day is not None and not 1 <= int(day) <= _DAYS[month - 1]:
         day = None
@@ -204,7 +209,10 @@ def _asked(found: re.Match[str]) -> AskedTime:
 
 
 def time_alone(text: str) -> AskedTime | None:
-    """Return the time of a short text that is only a time: `8 May 2023`, `May`, `2023`. Otherwise None."""
+    """Return the time if a short text consists only of a time, such as `8 May 2023`, `May` or `2023`.
+
+    For any other text, return None.
+    """
     text = text.strip()
     if len(text) > LONGEST:
         return None

@@ -1,6 +1,6 @@
-"""Bounds of excerpts: at a line, an item, a row or a sentence, and never inside of a link.
+"""Boundaries for excerpts. An excerpt ends after a line, list item, table row or sentence, never in a link.
 
-An excerpt also never ends with a question or an announcement if the reply comes next.
+An excerpt also never ends with a question or an announcement if the reply follows directly.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: Maximum number of characters that are examined before and after a position.
+#: Maximum numbers of characters that are examined before and after a position.
 BACK: Final = 1_000
 AHEAD: Final = 600
 
-#: Maximum number of characters of a reply that are added to the question before it.
+#: Maximum length in characters of a reply that is added to the question before it.
 LONGEST_REPLY: Final = 400
 
 _BLOCK_END: Final = re.compile(r"\n[ \t]*\n")
@@ -23,16 +23,16 @@ _SENTENCES_END: Final = (". ", "! ", "? ", "。", "！", "？")
 #: Beginning of a list item, a quote or a table row.
 _ITEM: Final = re.compile(r"[ \t]*(?:[-*+|>]|\d{1,9}[.)])(?:[ \t]|\||$)")
 _SENTENCE_END: Final = re.compile(r"[.!?…][\"'”’)\]*_]{0,4}(?=\s)|[。！？]")
-#: A link, or the beginning of a link that the end of the text cuts off. A link contains no line break.
+#: A link, or a link that is cut off at the end of the text. A link contains no line break.
 _LINK: Final = re.compile(
     r"!?\[\[[^\[\]\n]*(?:\]\]|\Z)|!?\[[^\[\]\n]*(?:\](?:\([^()\n]*(?:\)|\Z))?|\Z)|<?https?://[^\s<>)\]]+>?"
 )
 
 
 def tidy_edge(text: str, at: int, least: int) -> int:
-    """Return the best position to cut a text, between `least` and `at`.
+    """Return the best position between `least` and `at` to cut a text.
 
-    Return `at` if there is no better one.
+    Return `at` if no better position is found.
 
     Only a limited part of the text is examined.
     """

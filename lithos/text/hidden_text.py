@@ -1,12 +1,12 @@
 """Parts of a note that excerpts never show: comments, and text that most notes of its folder share.
 
-A block is a paragraph outside of comments (the lines up to a blank one) or a fenced block of code. Two blocks
-are alike if they are equal apart from markup, punctuation and case. Numbers and the words of the note's
-folder are ignored, because templates fill them in. Only the first and last blocks of a note count, because
-shared text surrounds notes (footers, navigation, licences). A block with less than four words is a value: it
-describes its note even if other notes have the same value.
+A block is a paragraph outside comments, or a fenced code block. Two blocks are alike if they are equal apart
+from markup, punctuation and case. Numbers and the words of the note's folder are ignored, because templates
+fill them in. Only the first and last blocks of a note are compared, because shared text (footers, navigation,
+licences) is at the beginning or end of notes. Blocks with fewer than four words are not compared: such a
+block is usually a value that describes its note, even if other notes have the same value.
 
-Hidden characters are replaced by `HIDDEN`, so that positions do not change. `without_hidden` removes them.
+Hidden characters are replaced by `HIDDEN`, so positions do not change. `without_hidden` removes them.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from lithos.text.markdown import code_fences, comments, strip_markup
 from lithos.text.pieces import matches_in_lines
 from lithos.text.words.analysis import fold, words
 
-#: Replacement of each hidden character. Notes do not use this character otherwise.
+#: Replacement for each hidden character. Notes do not contain this character otherwise.
 HIDDEN: Final = "\x00"
-#: Maximum number of blocks that count at each end of a note, and number of characters in which the blocks are
-#: searched.
+#: Maximum number of blocks that are compared at each end of a note, and number of characters at each end in
+#: which the blocks are searched for.
 COUNTED: Final = 6
 REACH: Final = 8_192
-#: Minimum number of words in a block that counts, and maximum number of its characters.
+#: Minimum number of words in a block that is compared, and its maximum length in characters.
 LEAST_WORDS: Final = 4
 LONGEST_BLOCK: Final = 2_000
 #: Minimum number of notes in a folder before shared text can be detected.
 LEAST_NOTES: Final = 8
 
-#: Replacement of numbers and of words from the note's folder.
+#: Replacement for numbers and for words from the note's folder path.
 _FILLED: Final = "0"
 _LINE: Final = re.compile(r"[^\n]*\n?")
 _NUMBER: Final = re.compile(r"\d+")
@@ -54,7 +54,7 @@ class Frame:
     names: frozenset[str] = frozenset()
 
     def has(self, block: str) -> bool:
-        """Return whether most notes of the folder have this block as well."""
+        """Return whether most notes of the folder contain this block."""
         return not self.shared.isdisjoint(_hashes_of(block, self.names))
 
 
@@ -62,16 +62,16 @@ NO_FRAME: Final = Frame()
 
 
 def names_in(folder: str) -> frozenset[str]:
-    """Return the words of a folder's path, in the form in which they occur in blocks."""
+    """Return the words of a folder path, in the form in which blocks contain them."""
     return frozenset(word for _, word in words(fold(folder)))
 
 
 def shared_blocks(notes: Sequence[tuple[str, str]]) -> frozenset[int]:
-    """Return the hashes of blocks that more than half of these notes have.
+    """Return the hashes of blocks that more than half of these notes contain.
 
-    Each note is given as its folder and its content.
+    Each note is a pair of its folder and its content.
 
-    The result is empty for fewer notes than `LEAST_NOTES`.
+    For fewer than `LEAST_NOTES` notes the result is empty.
     """
     if len(notes) < LEAST_NOTES:
         return frozenset()
@@ -84,8 +84,8 @@ def hide(content: str, frame: Frame = NO_FRAME) -> str:
 
     The length does not change. Takes linear time.
 
-    If a note consists only of shared blocks, the blocks that differ in the folder's names are shown, because
-    they are not shared text. If there are no such blocks, all blocks are shown.
+    If a note consists only of shared blocks, the blocks that differ only in words of the folder path are
+    shown. If there are no such blocks, all blocks are shown.
     """
     shown = content
     if "%%" in content or "<!--" in content:
@@ -104,13 +104,13 @@ def without_hidden(text: str) -> str:
 
 
 def _hashes(content: str, names: frozenset[str]) -> set[int]:
-    """Return the hashes (32 bits each) of the note's blocks that count."""
+    """Return the 32-bit hashes of the note's compared blocks."""
     shown = hide(content)
     return {each for start, end in _ends(shown) for each in _hashes_of(shown[start:end], names)}
 
 
 def _ends(shown: str) -> list[tuple[int, int]]:
-    """Return the positions of the first and last blocks. Comments are already hidden."""
+    """Return the positions of the first and last blocks. Comments must already be hidden."""
     if len(shown) <= 2 * REACH:
         spans = list(_blocks(shown, 0, len(shown)))
         first, last = spans[:COUNTED], spans[COUNTED:][-COUNTED:]
@@ -133,7 +133,7 @@ def _blocks(shown: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _paragraphs(part: str, begin: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the paragraphs of `part[start:stop]`. Their positions are counted from `begin`."""
+    """Yield the bounds of the paragraphs of `part[start:stop]`. `begin` is added to each position."""
     first = last = -1
     for line in matches_in_lines(_LINE, part[start:stop], 0):
         if not line[0].strip("\x00 \t\r\n"):
@@ -148,10 +148,13 @@ def _paragraphs(part: str, begin: int, start: int, stop: int) -> Iterator[tuple[
 
 
 def _hashes_of(block: str, names: frozenset[str]) -> set[int]:
-    """Return the hashes of a block with and without the words of `names`, or nothing if it is too short."""
+    """Return the hashes of a block with and without the words of `names`.
+
+    If the block is too short, return an empty set.
+    """
     said = [_NUMBER.sub(_FILLED, word) for _, word in words(fold(strip_markup(block.replace(HIDDEN, ""))))]
     filled = [_FILLED if word in names else word for word in said]
-    # Several replaced words in a row count as one, because paths contain different numbers of names.
+    # Several replaced words in a row count as one, because folder paths contain different numbers of names.
     short = [word for word, _ in groupby(filled)]
     return {
         crc32(" ".join(some).encode("utf-8", "surrogatepass"))
@@ -161,7 +164,7 @@ def _hashes_of(block: str, names: frozenset[str]) -> set[int]:
 
 
 def _says_something(line: str) -> bool:
-    """Return whether a line is not a heading and has a letter or a digit."""
+    """Return whether a line contains a letter or a digit and is not a heading."""
     return not line.lstrip().startswith("#") and any(map(str.isalnum, line))
 
 

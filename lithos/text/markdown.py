@@ -1,6 +1,6 @@
-"""Markdown details for notes: where code is, which tags a text has, and how titles and bodies read.
+"""Markdown details of notes: code positions, tags, and the visible text of titles and bodies.
 
-All functions take linear time. No single call examines more than `PIECE` characters.
+All functions take linear time. No single regular expression call examines more than `PIECE` characters.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final
 from lithos.kernel.values.limits import TITLE, cut_items
 from lithos.text.pieces import PIECE, line_pieces, matches_in_lines, pieces_of_lines
 
-#: Replacement of each character of code. It is not a space or a bracket, and not part of a tag.
+#: Character that replaces each character of code. It is not a space or a bracket, and never part of a tag.
 CODE_MARK: Final = "`"
 
-#: Also matches inside lists and quotes. After its opening backticks, the line of a fence has no more
+#: Fence that may also be inside lists and quotes. After its opening backticks, the line contains no more
 #: backticks.
 _FENCE: Final = re.compile(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?"
@@ -31,7 +31,7 @@ _SINGLE: Final = re.compile(r"(?<!\\)`(?:[^`\n]++|\n(?![ \t\r]*\n))*+`")
 _SIGNS: Final = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e"
 )
-#: A tag, or text that never contains a tag: headings, links, web addresses and HTML tags.
+#: A tag, or text in which tags are not searched: headings, links, web addresses and HTML tags.
 _TAG: Final = re.compile(
     r"^[ ]{0,3}\#{1,6}(?=[ \t\r\n]|\Z)[^\n]*"
     r"|\[\[[^\[\]]{0,4096}\]\]"
@@ -46,21 +46,22 @@ _TAG: Final = re.compile(
 
 _COLOUR: Final = re.compile(r"[0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8}")
 _WORD_WITH_DIGIT: Final = re.compile(r"[a-fA-F]2[a-fA-F]|2[fF][aA]")
-#: One repeated letter or repeated pairs of letters: `fff`, `ffeedd`.
+#: One repeated letter or repeated pairs of letters, such as `fff` or `ffeedd`.
 _REPEATED: Final = re.compile(r"([a-fA-F])\1+|(?:([a-fA-F])\2){3,4}")
 
-#: Beginning of every tag. It is also searched before code is masked, because masking adds no tags.
+#: Beginning of every tag. The unmasked text is searched first: without a match there are no tags, because
+#: masking code adds none.
 _MAY_BE_TAG: Final = re.compile(rf"\#[\w/\-{_SIGNS}]")
 
 
-#: A line with which git begins or ends a conflict. The name of a side may follow the markers.
+#: Line with which git begins or ends a conflict. A label may follow the markers.
 _MARKED: Final = re.compile(r"^(?:<{7}|>{7})(?: [^\n]*|\r)?$", re.MULTILINE)
 
 
 def has_conflict_markers(text: str) -> bool:
     """Return whether a text contains git conflict markers.
 
-    The markers are `<<<<<<<` and a later `>>>>>>>`, each on its own line and outside of fenced code.
+    The markers are `<<<<<<<` and a later `>>>>>>>`, each on its own line outside fenced code.
     """
     if "<<<<<<<" not in text or ">>>>>>>" not in text:
         return False
@@ -111,8 +112,9 @@ def code_fences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _inline(text: str, start: int, end: int) -> Iterator[str]:
-    """Yield the text between two fences with its inline code masked: backticks to the next ones of their
-    number.
+    """Yield the text between two fences, with inline code masked.
+
+    Inline code ends at the next backticks of the same number.
     """
     if text.find("``", start, end) >= 0:
         yield from _inline_of_many(text, start, end)
@@ -122,13 +124,13 @@ def _inline(text: str, start: int, end: int) -> Iterator[str]:
 
 
 def _inline_of_many(text: str, start: int, end: int) -> Iterator[str]:
-    """Yield the same as `_inline`, for text in which some code has several backticks on each side."""
+    """Yield the same as `_inline`, for text in which some inline code is enclosed by several backticks."""
     runs = [
         match.span()
         for begin, stop in line_pieces(text, start, end, keeps=CODE_MARK)
         for match in _TICKS.finditer(text, begin, stop)
     ]
-    # For each run of backticks, the end of the next run of the same length in the paragraph.
+    # The end of the next equally long run in the paragraph, by the start of a run of backticks.
     ends: dict[int, int] = {}
     following: dict[int, int] = {}
     for begin, stop in reversed(runs):
@@ -148,11 +150,11 @@ def _inline_of_many(text: str, start: int, end: int) -> Iterator[str]:
 
 
 def scan_tags(content: str) -> tuple[str, ...]:
-    """Return the `#tags` of a text, each once and in order, by the rules of Obsidian.
+    """Return the `#tags` of a text in order and without duplicates, by the rules of Obsidian.
 
-    A tag consists of letters, digits, `_`, `-` and `/`, at least one of which is not a digit. It follows a
-    space or an opening bracket. Tags in code, headings, links and web addresses do not count, and neither do
-    colours.
+    A tag consists of letters, digits, `_`, `-` and `/`, and at least one character is not a digit. It follows
+    a space or an opening bracket. Tags in code, headings, links and web addresses are ignored. Colours are
+    not tags.
     """
     if "#" not in content or (len(content) <= PIECE and _MAY_BE_TAG.search(content) is None):
         return ()
@@ -169,20 +171,20 @@ def scan_tags(content: str) -> tuple[str, ...]:
 def _is_colour(tag: str) -> bool:
     """Return whether a tag is a CSS colour.
 
-    A tag without digits (`face`, `decade`) is a word, and so is `b2b`.
+    A tag without digits (`face`, `decade`) is usually a word, and so is `b2b`.
     """
     if _COLOUR.fullmatch(tag) is None or _WORD_WITH_DIGIT.fullmatch(tag) is not None:
         return False
     return not tag.isalpha() or _REPEATED.fullmatch(tag) is not None
 
 
-#: Characters that make a following `[[0]]` an index instead of a link.
+#: Characters after which `[[0]]` is an index instead of a link.
 _INDEXED: Final = re.compile(r"[A-Za-z0-9_)\]]")
 _LINKED: Final = re.compile(r"!?\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _CODE: Final = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-#: Emphasis marks next to a word, around text that neither begins nor ends with a space. `__init__` is a name
-#: and does not match.
+#: Emphasis marks around text that neither begins nor ends with a space. Names such as `__init__` are
+#: excluded.
 _EMPHASIS: Final = re.compile(
     r"(?<![\w\\*])(\*{1,3})(?![\s*])([^*]*[^\s*\\])\1(?![\w*])"
     r"|(?<![\w\\_])(_{1,3})(?![\s_])(?!(?<=__)[a-z][a-z0-9_]*__(?!\w))([^_]*(?:(?<=\w)_(?=\w)[^_]*)*[^\s_\\])\3(?![\w_])"
@@ -194,7 +196,7 @@ _EMPHASIS: Final = re.compile(
 def plain_title(text: str) -> str:
     """Return a title without markup. Emphasis, code marks, links and images are replaced by their text.
 
-    `[[dataview|Dataview]]` becomes `Dataview`. Stripping the result again changes nothing. A title that
+    `[[dataview|Dataview]]` becomes `Dataview`. Stripping the result again does not change it. A title that
     consists only of markup stays unchanged, and so does a title of more than `TITLE` characters.
     """
     if len(text) > TITLE or not any(mark in text for mark in "[`*_~="):
@@ -218,7 +220,8 @@ def _shown(link: re.Match[str]) -> str:
     return (link[2] or "").strip() or link[1].strip()
 
 
-#: The `(target)` of a link. It ends at an opening bracket of another link, so that no text is scanned twice.
+#: The `(target)` of a link. It must not contain the opening bracket of another link, so that no text is
+#: scanned twice.
 _TARGET: Final = r"\([^()\[\n]*(?:\([^()\[\n]*\)[^()\[\n]*)*\)"
 _IMAGE: Final = rf"!\[[^\[\]\n]*\](?:{_TARGET}|\[[^\[\]\n]*\])?"
 _TAGS: Final = (
@@ -245,16 +248,16 @@ _FRONTMATTER: Final = "---"
 
 
 def visible_text(content: str) -> str:
-    """Return the text of a note's body as it reads, without its title line. Takes linear time.
+    """Return the visible text of a note's body, without its title line. Takes linear time.
 
     Comments, images, badges, link targets and HTML tags are removed. Snippets are cut from the result, so
-    they never show an address or a comment as an answer. In code such markup is removed as well, except
+    they never show an address or a comment as an answer. Such markup is also removed from code, except for
     comments.
     """
     if ("%%" in content or "<!--" in content) and (hidden := comments(content)):
         bounds = [0, *(place for span in hidden for place in span), len(content)]
         content = "".join(content[bounds[i] : bounds[i + 1]] for i in range(0, len(bounds), 2))
-    if content.startswith(_FRONTMATTER + "\n"):  # The frontmatter could not be parsed.
+    if content.startswith(_FRONTMATTER + "\n"):  # The frontmatter was not parsed, so remove it.
         end = content.find("\n" + _FRONTMATTER + "\n", len(_FRONTMATTER), PIECE)
         content = content if end < 0 else content[end + len(_FRONTMATTER) + 2 :]
     title = _TITLE.match(content, 0, PIECE)
@@ -282,15 +285,15 @@ _IMAGES: Final = re.compile(
     """,
     re.VERBOSE | re.MULTILINE,
 )
-#: The rest of an image that the beginning of a passage cuts in two, with its address.
+#: Rest of an image and its address, if the beginning of a passage cuts the image in two.
 _REST_OF_IMAGE: Final = re.compile(rf"\A[^\[\]\n]{{0,300}}\]{_TARGET}(?:\]{_TARGET})?")
 _SIZE: Final = re.compile(r"[0-9]+(?:x[0-9]+)?")
 
 
 def strip_images(text: str) -> str:
-    """Return the text with images and badges reduced to their words, without addresses and file names.
+    """Return the text with images and badges replaced by their words. Addresses and file names are removed.
 
-    Targets of other links stay in the text, because searches use them.
+    Targets of other links stay in the text, because they are searched too.
     """
     if not any(mark in text for mark in ("![", "]:", "<img")):
         return text
@@ -298,7 +301,7 @@ def strip_images(text: str) -> str:
 
 
 def strip_passage(text: str) -> str:
-    """Return `strip_images` of a part of a text, which may begin inside of an image."""
+    """Return the result of `strip_images` for a part of a text, which may begin inside an image."""
     rest = _REST_OF_IMAGE.match(text) if "](" in text else None
     return strip_images(text[rest.end() :] if rest else text)
 
@@ -309,11 +312,11 @@ def _told_by_image(image: re.Match[str]) -> str:
 
 
 def comments(text: str) -> list[tuple[int, int]]:
-    """Return start and end of each comment (`%%...%%`, HTML) outside of fenced code, in order.
+    """Return start and end of each comment (`%%...%%` or HTML) outside fenced code, in order.
 
-    Comments inside of comments do not count.
+    Nested comments are ignored.
 
-    An unclosed comment does not count.
+    An unclosed comment is ignored.
     """
     fences = list(code_fences(text)) if "```" in text or "~~~" in text else []
     found = [span for marks in _COMMENTS for span in _between(text, *marks, fences)]
@@ -344,7 +347,7 @@ def _between(
 def one_line(text: str) -> str:
     """Return the trimmed text on one line.
 
-    Each line break becomes one space, together with the white space around it.
+    Each line break and the white space around it become one space.
     """
     return " ".join(filter(None, map(str.strip, text.splitlines())))
 

@@ -1,6 +1,6 @@
-"""Own text: whether a note has text that can answer a question.
+"""Check whether a note contains text of its own, which can answer a question.
 
-Headings, links, tags and queries alone do not answer a question.
+Headings, links, tags and queries do not count.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-#: Languages of fenced blocks that query the vault or arrange it, so that they do not count as text.
+#: Languages of fenced blocks that query the vault or arrange its notes. Such blocks do not count as text.
 _QUERIES: Final = frozenset(
     {"dataview", "dataviewjs", "query", "tasks", "base", "button", "toc", "table-of-contents"}
 )
@@ -17,7 +17,8 @@ _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([\w-]*)")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
 _WORD: Final = re.compile(r"[^\W_]")
 _MARKS: Final = re.compile(r"[\[<#%`:]")
-#: Links, embeds, HTML tags, comments, inline queries, addresses, tags and callout marks.
+#: Links, embeds, HTML tags, comments, inline queries, addresses, tags and callout marks, which do not count
+#: as text.
 _NOT_SAID: Final = re.compile(
     r"!?\[\[[^\[\]]*\]\]"
     r"|!?\[[^\[\]]*\]\([^()]*\)"
@@ -28,8 +29,8 @@ _NOT_SAID: Final = re.compile(
     r"|\bhttps?://\S*"
     r"|(?<!\S)#[\w/-]+"
 )
-#: Maximum length in characters of a line that is searched for words. A longer line counts as text, because
-#: searching it would take long.
+#: Maximum length in characters of a line to search for words. Longer lines count as text without a search,
+#: which would take long.
 _LONGEST_LINE: Final = 4_096
 
 
@@ -48,7 +49,7 @@ def has_own_text(content: str) -> bool:
 
 
 def _lines(content: str) -> Iterator[str]:
-    """Yield the lines without headings and without fenced blocks that are queries."""
+    """Yield the lines that are neither headings nor part of a fenced query."""
     fence = ""
     position = 0
     while position < len(content):

@@ -1,8 +1,8 @@
-"""Splitting of large texts into pieces, so that no single call holds the interpreter lock (GIL) for long.
+"""Splitting of large texts into pieces, so that no call holds the interpreter lock (GIL) for long.
 
 A regular expression, `str.translate` or `str.split` holds the interpreter lock until it returns. Ten
 megabytes take a second, during which the event loop serves no caller. Between two calls Python releases the
-lock. The functions in this module find places where a text can be cut without changing the matches.
+lock. The functions in this module cut a text at positions that do not change the matches.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OPENING: Final = "[["
 def matches_of_space(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
     """Yield the matches of `pattern` in `text[start:end]`.
 
-    The pattern must match only white space or nothing.
+    The pattern must match only white space or the empty string.
 
     An empty match at the end of a piece is yielded twice.
     """
@@ -33,9 +33,9 @@ def matches_of_space(pattern: re.Pattern[str], text: str, start: int, end: int) 
 
 
 def matches_in_lines(pattern: re.Pattern[str], text: str, start: int) -> Iterator[re.Match[str]]:
-    """Yield the matches from `start` on.
+    """Yield the matches of `pattern` from `start` on.
 
-    The pattern must match within a line, from the line's beginning on.
+    A match must begin at the beginning of a line and must not extend beyond the line.
     """
     while start < len(text):
         if len(text) - start <= PIECE:
@@ -52,9 +52,11 @@ def matches_in_lines(pattern: re.Pattern[str], text: str, start: int) -> Iterato
 
 
 def line_pieces(text: str, start: int, end: int, *, keeps: str) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of pieces of `text[start:end]`, which end after paragraphs or else lines.
+    """Yield the bounds of the pieces of `text[start:end]`.
 
-    A longer line is cut at a space, or else anywhere. A run of the character `keeps` is never cut.
+    A piece ends after a paragraph if possible, else after a line.
+
+    A line that is too long is cut at a space if possible. A run of the character `keeps` is never cut.
     """
     while end - start > PIECE:
         stop = start + PIECE
@@ -71,12 +73,12 @@ def line_pieces(text: str, start: int, end: int, *, keeps: str) -> Iterator[tupl
 def matches_of_brackets(
     pattern: re.Pattern[str], text: str, opening: str = _OPENING
 ) -> Iterator[re.Match[str]]:
-    """Yield the matches of a pattern that begins with `opening` and has no other `opening` inside."""
+    """Yield the matches of a pattern that begins with `opening` and contains no other `opening`."""
     start = 0
     while len(text) - start > PIECE:
         stop = start + PIECE
-        # The last match may end after the piece. One more character is searched, because the opening bracket
-        # may be on the boundary.
+        # The last match may extend beyond the piece. One more character is searched, because the boundary may
+        # be inside the opening bracket.
         last = text.rfind(opening, start, stop + 1)
         if last > start:
             yield from pattern.finditer(text, start, last)
@@ -92,7 +94,7 @@ def matches_of_brackets(
 
 
 def pieces_of_lines(text: str) -> Iterator[str]:
-    """Yield the text in pieces that end with a line. A longer line is cut."""
+    """Yield the text in pieces that end after a line. A line of more than `PIECE` characters is cut."""
     start = 0
     while len(text) - start > PIECE:
         stop = text.rfind("\n", start, start + PIECE) + 1 or start + PIECE

@@ -1,10 +1,10 @@
-"""The query language of full-text search, as a syntax tree that is independent of the search engine.
+"""The query language of full-text search, parsed to a syntax tree that is independent of the search engine.
 
-Plain words are ranked (`OR`). The language has `"phrase"`, `+must`, `-not`, `AND` (which binds more tightly
-than `OR`), `NOT` and parentheses. The fields `title:`, `body:` and `entities:` apply to the next word, phrase
-or parenthesis. Directly after one of these, `^3` multiplies its score. Directly after a phrase, `~3` lets its
-words be three places apart. `begin*` matches any word with that beginning. Other query syntax is refused with
-an error that names the alternative.
+Plain words are joined by `OR` and ranked. The language has `"phrase"`, `+must`, `-not`, `AND` (which binds
+more tightly than `OR`), `NOT` and parentheses. The fields `title:`, `body:` and `entities:` apply to the next
+word, phrase or parenthesis. `^3` directly after a word, phrase or parenthesis multiplies its score. `~3`
+directly after a phrase allows its words to be three positions apart. `begin*` matches any word with that
+beginning. Other query syntax is refused with an error that names the alternative.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lithos.text.words.analysis import fold, words
 
 FIELDS: Final = ("title", "body", "entities")
 MAX_DEPTH: Final = 50
-#: Maximum factor after `^`, and maximum number of places after `~`.
+#: Maximum factor after `^`, and maximum number of positions after `~`.
 MAX_BOOST: Final = 100.0
 MAX_SLOP: Final = 100
 MAX_WORDS: Final = 1000
@@ -29,7 +29,7 @@ _SHORTEST_BEGINNING: Final = 2
 
 
 class QuerySyntaxError(ValueError):
-    """The query does not parse. A search with such a query matches nothing.
+    """Raised when a query cannot be parsed. A search with such a query matches nothing.
 
     `position` is the number of characters before the syntax error.
     """
@@ -40,7 +40,7 @@ class QuerySyntaxError(ValueError):
 
 
 class Occur(Enum):
-    """How a clause affects a search: it raises the rank, is required, or excludes notes."""
+    """Effect of a clause on a search: the clause raises the rank, is required, or excludes notes."""
 
     SHOULD = "should"
     MUST = "must"
@@ -49,9 +49,9 @@ class Occur(Enum):
 
 @frozen
 class Word:
-    """A word as written, in one field, or in all fields if `field` is None.
+    """A word as written. If `field` is None, the word is searched in all fields.
 
-    A word may have several tokens (`foo-bar`) or no token.
+    A word may consist of several tokens (`foo-bar`) or of no token.
     """
 
     field: str | None
@@ -60,10 +60,10 @@ class Word:
 
 @frozen
 class Phrase:
-    """Words in exactly this order. In scripts without spaces, consecutive characters.
+    """Words that must occur in exactly this order. In scripts without spaces, consecutive characters.
 
-    With `slop`, the positions of the words may differ by that number in total. Two swapped words differ by
-    two.
+    If `slop` is set, the positions of the words may differ by that number in total. Two swapped words differ
+    by two.
     """
 
     field: str | None
@@ -89,14 +89,17 @@ class Boosted:
 
 @frozen
 class Boolean:
-    """Joined clauses. If all clauses are `MUST_NOT`, every other note matches."""
+    """Joined clauses. If all clauses are `MUST_NOT`, every note that they do not exclude matches."""
 
     clauses: tuple[tuple[Occur, Node], ...]
 
 
 @frozen
 class Dated:
-    """Matches notes whose own date has one of these keys (`text.dates`), for a time named in the query."""
+    """Matches notes whose own date has one of these keys (`text.dates`).
+
+    The keys come from a time named in the query.
+    """
 
     keys: tuple[str, ...]
 
@@ -121,7 +124,7 @@ _TOKEN: Final = re.compile(
 _SUFFIX: Final = re.compile(r"(?:~(?P<slop>[^\s()\"^]*))?(?:\^(?P<boost>[^\s()\"]*))?")
 _WORD_BOOST: Final = re.compile(r"(?s:(?P<word>.*[^^]))\^(?P<boost>-?[0-9]{1,9}(?:\.[0-9]{0,9})?)")
 _FUZZY: Final = re.compile(r"[^\W\d_]\w*~[0-9.]*")
-#: Boosts and slops in plain words, where they have no meaning.
+#: Boosts and slops after plain words, which have no effect in a plain search.
 _PLAIN_SUFFIX: Final = re.compile(r"(?:(?<=[^\W\d_])|(?<=\"))[~^][0-9]+(?:\.[0-9]+)?(?=[\s)]|$)")
 
 
@@ -130,7 +133,7 @@ class _Token:
     kind: str
     text: str
     position: int = field(default=0, eq=False)
-    #: The numbers after `~` and `^`, or None without a number.
+    #: The numbers after `~` and `^`. None if the number is missing.
     slop: str | None = field(default=None, eq=False)
     boost: str | None = field(default=None, eq=False)
 
@@ -155,7 +158,7 @@ def parse_query(text: str) -> Node | None:
 
 
 def _with_time(tree: Node) -> Node:
-    """Return the query extended by notes of the time that its ranked words name."""
+    """Return the query, extended to match notes of the time that its ranked words name."""
     clauses = tree.clauses if isinstance(tree, Boolean) else ((Occur.SHOULD, tree),)
     ranked = [
         each.text
@@ -172,10 +175,10 @@ def _dated(text: str) -> list[tuple[Occur, Node]]:
 
 
 def plain_words(text: str) -> Node | None:
-    """Return the plain words of a text without parsing any syntax, or None for a text without words.
+    """Return the plain words of a text without parsing query syntax. Return None if the text has no words.
 
-    Notes of a time named in the words are included. The words are folded. Words after the first 1,000 are
-    left out, and so are boosts and slops (`flour^3`).
+    If the words name a time, notes of this time match too. The words are folded. Words after the first 1,000
+    are ignored, and so are boosts and slops (`flour^3`).
     """
     found = words(fold(_PLAIN_SUFFIX.sub("", text) if "^" in text or "~" in text else text))[:MAX_WORDS]
     if not found:
@@ -184,9 +187,9 @@ def plain_words(text: str) -> Node | None:
 
 
 def begin_last(node: Node | None) -> Node | None:
-    """Return the query with its last word also as the beginning of a word.
+    """Return the query in which the last word also matches as the beginning of a word.
 
-    Only plain words are completed. Required and excluded words are taken literally.
+    Only plain words are completed. Required and excluded words must match exactly.
     """
     clauses = node.clauses if isinstance(node, Boolean) else ((Occur.SHOULD, node),)
     if not all(
@@ -240,7 +243,7 @@ def _scan_tokens(text: str) -> Iterator[_Token]:
 class _Parser:
     """Recursive descent parser.
 
-    The parser takes tokens from the end of a reversed list, in which the end token stays.
+    The parser pops tokens from a reversed list. The end token always stays in the list.
     """
 
     tokens: list[_Token]
@@ -258,7 +261,7 @@ class _Parser:
         return True
 
     def read_sequence(self, field: str | None, depth: int) -> Node:
-        """Read clauses up to a closing parenthesis or the end. `OR` between two clauses is optional."""
+        """Read clauses until a closing parenthesis or the end. `OR` between two clauses is optional."""
         if depth > MAX_DEPTH:
             raise QuerySyntaxError(
                 f"parentheses are nested deeper than {MAX_DEPTH} levels", self.peek().position
@@ -315,7 +318,7 @@ class _Parser:
 
 
 def _read_word(field: str | None, token: _Token) -> Node:
-    """Return a word, with its boost if it has one, or the beginning of a word."""
+    """Return a word, or the beginning of a word. If a boost follows it, return the boosted word."""
     found = _WORD_BOOST.fullmatch(token.text)
     text = found["word"] if found else token.text
     if _FUZZY.fullmatch(text):
@@ -332,7 +335,7 @@ def _read_word(field: str | None, token: _Token) -> Node:
 
 
 def _read_beginning(field: str | None, text: str, position: int) -> Node:
-    """Return a beginning such as `begin*`."""
+    """Return the beginning of a word, such as `begin*`."""
     parts = [word for _, word in words(fold(text))]
     if len(parts) > 1 or len(parts[0]) < _SHORTEST_BEGINNING:
         raise QuerySyntaxError(
@@ -344,7 +347,7 @@ def _read_beginning(field: str | None, text: str, position: int) -> Node:
 
 
 def _read_slop(phrase: _Token) -> int:
-    """Return the maximum number of places between the words of a phrase."""
+    """Return the maximum number of positions between the words of a phrase."""
     if phrase.slop is None:
         return 0
     if not re.fullmatch("[0-9]{1,9}", phrase.slop) or int(phrase.slop) > MAX_SLOP:
@@ -390,9 +393,9 @@ def _strongest(node: Node) -> float:
 
 
 def _as_alternative(clause: tuple[Occur, Node]) -> tuple[Occur, Node]:
-    """Return a clause as an alternative of `OR`. A negation becomes a separate alternative.
+    """Return a clause as an alternative of `OR`. A negated clause becomes a separate alternative.
 
-    For example, `a OR NOT b` does not exclude `b`.
+    For example, `a OR NOT b` does not exclude notes with `b`.
     """
     occur, node = clause
     return (Occur.SHOULD, Boolean((clause,))) if occur is Occur.MUST_NOT else (occur, node)

@@ -1,6 +1,6 @@
 """Snippets (passages that answer a query) and truncation (docs/spec/notes.md §10 and docs/spec/vault.md §4).
 
-Texts are cut where they remain easiest to read.
+Cuts are made at the positions where a text stays easiest to read.
 """
 
 from __future__ import annotations
@@ -22,41 +22,46 @@ from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, unfold_off
 
 #: Target length of a snippet in characters.
 WINDOW: Final = 300
-#: Number of characters before and after a snippet that are searched for the ends of whole sentences.
+#: Number of characters before and after a snippet in which sentence boundaries are searched for.
 REACH: Final = 150
-#: Maximum number of characters of a reply shown after a question, and of several such replies.
+#: Maximum number of characters of a reply that is shown after a question, and of several such replies
+#: together.
 REPLY: Final = 200
 MOST_REPLIES: Final = 400
-#: Length of a snippet in characters above which the text before the match is left out.
+#: Length of a snippet in characters above which text before the match is left out.
 LONGEST_WINDOW: Final = WINDOW + REACH
-#: Maximum length in characters of a chunk that is shown whole.
+#: Maximum length in characters of a chunk that is shown in full.
 LONGEST_CHUNK: Final = 1_000
 #: Fraction (1/N) of the spare length that may precede the first match.
 _BEFORE: Final = 3
-#: Maximum number of terms to search for, in order of weight.
+#: Maximum number of terms to search for. The terms with the highest weights are used.
 MOST_TERMS: Final = 48
-#: Maximum number of places of one term per piece of text.
+#: Maximum number of matches of one term per piece of text.
 _MOST_PLACES: Final = 128
 #: Maximum length of a word in characters. Longer words are matched by their beginning.
 LONGEST_WORD: Final = 64
-#: Weight of another form of a word, and of each further match in the window, as a share of the term's weight.
+#: Factors for a term's weight: for another form of the word, and for each further match in the window.
 _OTHER_FORM: Final = 0.9
 _REPEATED: Final = 0.02
-#: Maximum number of letters after a stem of up to 2, of 3, and of more letters.
+#: Maximum number of letters that may follow a stem of at most 2 letters, of 3 letters, and of more letters.
 _SUFFIXES: Final = (1, 4, 6)
-#: Minimum number of characters of a paragraph that counts as prose.
+#: Minimum length in characters of a paragraph that counts as prose.
 _LEAST_PROSE: Final = 40
 _PARAGRAPH: Final = re.compile(r"\S[^\n]*+(?:\n(?!\n)[^\n]*+)*+")
 _ELLIPSIS: Final = "..."
 
-#: Word endings that the full-text index strips: a hit for `indexes` may only have `index` or `indexing`.
+#: Word endings that the full-text index strips. A search for `indexes` may therefore match a note that
+#: contains only `index` or `indexing`.
 _ENDING: Final = re.compile(r"(?<=[a-z]{3})(?:ations?|ings?|ies|ied|es|ed|ely|ly|s|e|y)$")
 _DOUBLED: Final = re.compile(r"([bdgmnprt])\1$")
 
 
 @frozen
 class Term:
-    """A folded word and its search form: its stem, or the word itself in a script without spaces."""
+    """A folded word and its search form.
+
+    The search form is the stem, or the word itself in a script without spaces.
+    """
 
     word: str
     stem: str
@@ -66,7 +71,7 @@ class Term:
 
 @frozen
 class Terms:
-    """The weighted terms of a query, prepared once for any number of notes."""
+    """The weighted terms of a query, prepared once and used for any number of notes."""
 
     terms: tuple[Term, ...] = ()
     #: The sum of all weights.
@@ -74,10 +79,12 @@ class Terms:
 
     @classmethod
     def of(cls, query: str, idf: Mapping[str, float]) -> Self:
-        """Create the terms of a query from the idf of its content stems. Function words do not count.
+        """Create the terms of a query.
 
-        A stem without an idf gets the mean weight. A run of characters in a script without spaces becomes its
-        bigrams.
+        `idf` contains the weights of the query's content stems. Function words are ignored.
+
+        A stem that is not in `idf` gets the mean weight. A run of characters in a script without spaces is
+        split into bigrams.
         """
         found = dict.fromkeys(words(fold(query)))
         content = [word for word in found if word[1] not in FUNCTION_WORDS] or list(found)
@@ -92,7 +99,7 @@ class Terms:
 
 
 def _weigh(word: str, idf: Mapping[str, float], usual: float) -> float:
-    """Return the idf of the longest stem with which a word begins."""
+    """Return the idf of the longest stem that is the beginning of a word."""
     for length in range(len(word), 1, -1):
         beginning = word[:length]
         weight = idf.get(beginning) or idf.get(beginning[:-1] + "i")
@@ -108,7 +115,7 @@ class Snippet(NamedTuple):
     share: float
 
 
-#: Start and end of a match in folded text, the number of the term, and whether it is the word itself.
+#: Start and end of a match in folded text, the number of the term, and whether the match is the exact word.
 _Place: TypeAlias = tuple[int, int, int, bool]
 
 
@@ -118,17 +125,17 @@ class _Window(NamedTuple):
     start: int
     end: int
     piece: str
-    #: True if folding kept all lengths, so that positions in the folded text and in the text are equal.
+    #: True if folding kept all lengths, so that positions in the folded text are valid in the original text.
     is_aligned: bool
 
 
 def find_passage(visible: str, terms: Terms) -> Snippet:
-    """Return the 300-character window that covers most of the query's weight.
+    """Return the 300-character window that covers the largest share of the query's weight.
 
-    The first of equal windows wins.
+    If several windows are equal, the first one is returned.
 
-    `visible` is the result of `visible_text`. A term matches where a word begins with its stem, or anywhere
-    in a script without spaces. If nothing matches, the text is empty.
+    `visible` must be the result of `visible_text`. A term matches where a word begins with its stem. In a
+    script without spaces, a term matches anywhere. If nothing matches, the snippet's text is empty.
     """
     best: _Window | None = None
     for piece in pieces_of_lines(visible):
@@ -145,7 +152,10 @@ def find_passage(visible: str, terms: Terms) -> Snippet:
 
 
 def mark_matches(text: str, terms: Terms) -> list[tuple[str, bool]]:
-    """Split a short text into parts, each with a flag for matches of a term. Adjacent matches are joined."""
+    """Split a short text into parts.
+
+    Each part has a flag that is True for a match of a term. Adjacent matches are joined.
+    """
     folded = fold(text)
     places: list[_Place] = []
     for number, term in enumerate(terms.terms):
@@ -164,7 +174,10 @@ def mark_matches(text: str, terms: Terms) -> list[tuple[str, bool]]:
 
 
 def plain_passage(text: str, title: str = "") -> str:
-    """Return a chunk as readable text of at most 1,000 characters. Empty if the chunk has only the title."""
+    """Return a chunk as readable text of at most 1,000 characters.
+
+    If the chunk contains only the title, return an empty text.
+    """
     text = text.lstrip()
     if title and text.startswith(title.strip()):
         text = text[len(title.strip()) :]
@@ -175,7 +188,10 @@ def plain_passage(text: str, title: str = "") -> str:
 
 
 def first_prose(visible: str) -> str:
-    """Return the first paragraph of visible text that is not a heading, for notes without a passage."""
+    """Return the first paragraph of visible text that is not a heading.
+
+    The result is shown for notes without a matching passage.
+    """
     shown = ""
     for piece in pieces_of_lines(visible):
         for found in _PARAGRAPH.finditer(piece):
@@ -207,10 +223,13 @@ def _best_window(piece: str, terms: Terms) -> _Window | None:
 
 
 def _slide(weights: Sequence[float], places: Sequence[_Place]) -> tuple[int, int, float, float]:
-    """Return the best window: its first and last place, the weight it covers, and its total value.
+    """Return the best window.
 
-    Each term counts once, by its better form. Each match adds a little. The loop makes no calls, because it
-    takes most of the time of a snippet.
+    The result contains the indices of the window's first and last match, the weight that the window covers,
+    and its total value.
+
+    Each term is counted once, with its better form. Each further match in the window adds a little to the
+    total. The loop calls no functions, because most of the time for a snippet is spent here.
     """
     exact, other = [0] * len(weights), [0] * len(weights)
     best = (0, 0, 0.0, -1.0)
@@ -236,7 +255,7 @@ def _slide(weights: Sequence[float], places: Sequence[_Place]) -> tuple[int, int
 
 
 def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> None:
-    """Append the first 128 places of a term in folded text to `places`."""
+    """Append the first 128 matches of a term in folded text to `places`."""
     stem, word, is_unsegmented = term.stem, term.word, term.is_unsegmented
     find = folded.find
     start = find(stem)
@@ -259,12 +278,12 @@ def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> 
 
 
 def first_places(folded: str, terms: Terms) -> dict[int, int]:
-    """Return the first place in folded text of each term that occurs, by term number."""
+    """Return the position of the first match of each term in folded text, by term number."""
     return places_among(folded, list(enumerate(terms.terms)))
 
 
 def places_among(folded: str, numbered: Sequence[tuple[int, Term]]) -> dict[int, int]:
-    """Return the first place in folded text of each given term that occurs, by term number."""
+    """Return the position of the first match of each given term in folded text, by term number."""
     found: dict[int, int] = {}
     for number, term in numbered:
         start = folded.find(term.stem)
@@ -276,7 +295,7 @@ def places_among(folded: str, numbered: Sequence[tuple[int, Term]]) -> dict[int,
 
 
 def _first_place(folded: str, term: Term, start: int) -> int:
-    """Return the first place from `start` on of a word with the stem of `term`, or -1."""
+    """Return the position from `start` on of the first word that has the stem of `term`, or -1."""
     size, length = len(term.stem), len(folded)
     longest = size + _SUFFIXES[min(2, max(0, size - 2))]
     for _ in range(_MOST_PLACES):
@@ -293,7 +312,10 @@ def _first_place(folded: str, term: Term, start: int) -> int:
 
 
 def _cut_window(text: str, start: int, end: int) -> str:
-    """Return about 300 characters around `text[start:end]`, in whole sentences, lines or else words."""
+    """Return about 300 characters around `text[start:end]`.
+
+    The text is cut at sentences or lines if possible, else at words.
+    """
     spare = WINDOW - (end - start)
     begin = start - spare // _BEFORE if spare > 0 else start
     edges = _edges_at(text, start)
@@ -311,7 +333,7 @@ def _cut_window(text: str, start: int, end: int) -> str:
 
 
 def _shown(text: str, begin: int, stop: int) -> str:
-    """Return a part of a text, with dots if it ends within a sentence."""
+    """Return a part of a text. Dots mark an end that is inside a sentence."""
     shown = _tidy(text[begin:stop])
     is_whole = (
         stop == len(text) or shown[-1:] in _MARKS or (shown[-1:] in _CLOSING and shown[-2:-1] in _MARKS)
@@ -320,7 +342,7 @@ def _shown(text: str, begin: int, stop: int) -> str:
 
 
 def _edges_at(text: str, at: int) -> _Edges:
-    """Return the kind of units at a place: sentences and lines, or only lines in code and tables."""
+    """Return the patterns for cutting at `at`: sentences and lines, or only lines in code and tables."""
     before = text[at - WINDOW if at > WINDOW else 0 : at]
     if "|" not in before and "    " not in before and "\t" not in before and "```" not in text:
         return _SENTENCES
@@ -330,9 +352,12 @@ def _edges_at(text: str, at: int) -> _Edges:
 
 
 def _beginning(text: str, begin: int, start: int, edges: _Edges, back: int = REACH) -> int:
-    """Return the start of a passage that shows `start`: the start of a sentence or line, or else of a word.
+    """Return the start of a passage that includes `start`.
 
-    The start is the first one from `begin` on, or else the last within `back` characters before `begin`.
+    The start is the beginning of a sentence or line, or else of a word.
+
+    The first sentence or line from `begin` on is preferred. Otherwise the last one within `back` characters
+    before `begin` is used.
     """
     found = edges.edge.search(text, begin - 1 if begin > 0 else 0, start)
     if found is None:
@@ -348,10 +373,10 @@ def _beginning(text: str, begin: int, start: int, edges: _Edges, back: int = REA
 
 
 def _ending(text: str, begin: int, end: int, stop: int, edges: _Edges) -> int:
-    """Return the end of a passage that shows the text before `end` and may reach to `stop`.
+    """Return the end of a passage that includes the text before `end`. The passage may extend to `stop`.
 
-    The end is after a sentence or line, or else a word. A passage does not end with a question or colon if it
-    can end elsewhere. Otherwise it includes the reply.
+    The passage ends after a sentence or line, or else after a word. If possible, it does not end with a
+    question or colon. If such an end cannot be avoided, the passage includes the reply.
     """
     found = _last_match(edges.settled, text, end, stop + 1)
     if found is not None:
@@ -371,7 +396,7 @@ def _ending(text: str, begin: int, end: int, stop: int, edges: _Edges) -> int:
 
 
 def _past_question(text: str, begin: int, stop: int) -> int:
-    """Return the end of a passage that ends at `stop`, extended by the reply if it ends with a question."""
+    """Return `stop`, or the end of the reply if the passage would end with a question or an announcement."""
     limit = stop + MOST_REPLIES
     while stop < limit:
         following = _WORD.search(text, stop)
@@ -385,7 +410,7 @@ def _past_question(text: str, begin: int, stop: int) -> int:
 
 
 def _cut_at_word(text: str, most: int) -> str:
-    """Return the beginning of a text, with dots where it is cut."""
+    """Return the beginning of a text, cut at a word. Dots mark the cut."""
     if len(text) <= most:
         return text
     space = _LAST_SPACE.match(text, most // 2, most)
@@ -399,7 +424,7 @@ def _tidy(text: str) -> str:
 
 
 def _stem(term: str) -> str:
-    """Strip an English ending and the consonant it doubles, roughly: `running` -> `run`."""
+    """Strip an English word ending and the consonant that it doubles, approximately: `running` -> `run`."""
     stem = _ENDING.sub("", term)
     return _DOUBLED.sub(r"\1", stem) if stem != term else term
 
@@ -407,17 +432,18 @@ def _stem(term: str) -> str:
 _BLANK_LINES: Final = re.compile(r"\n\s*\n")
 _BLANK_LINE: Final = re.compile(r"\n[^\S\n]*(?=\n)")
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|[。！？]")
-#: Marks that end a sentence, and marks that may follow them.
+#: Marks that end a sentence, and closing marks that may follow them.
 _MARKS: Final = tuple(".!?…。！？")
 _CLOSING: Final = tuple("\"'”’)]*_」』）")
-#: Excludes the dot of an abbreviation, of an initial or of an item number.
+#: Lookbehind that excludes the dot after an abbreviation, an initial or an item number.
 _NO_END: Final = (
     r"(?<!\b(?:e\.g|i\.e|z\.B|Mrs)\.)(?<!\b(?:cf|vs|ca|No|Mr|Ms|Dr|St)\.)"
     r"(?<![\s(][A-Z]\.)(?<!\n\d\.)(?<!\n\d\d\.)"
 )
 _CLOSED: Final = r"[\"'”’)\]*_]{0,4}(?=\s)"
 _CLOSED_WIDE: Final = "[」』）”’]{0,2}"
-#: A line break that does not wrap a sentence. A wrapped line continues with a lower-case letter.
+#: A line break that ends a sentence. If the next line begins with a lower-case letter, the line break only
+#: wraps the sentence.
 _BREAK: Final = r"(?<=\n)(?![ \t]*[a-z])"
 #: A line break that does not follow a blank, a question or a colon.
 _ASKING: Final = rf"(?<!\s\n)(?<![?？:：…]\n)(?<![?？:：…][{re.escape(''.join(_CLOSING))}]\n)"
@@ -425,7 +451,9 @@ _ASKING: Final = rf"(?<!\s\n)(?<![?？:：…]\n)(?<![?？:：…][{re.escape(''
 
 @frozen
 class _Edges:
-    """Patterns of places to cut a text: all places, or only places not after a question or colon.
+    """Patterns of positions to cut a text:
+
+    `edge` matches all positions, `settled` only those not after a question or colon.
 
     Each pattern begins with a character class, so that a search only stops at these characters. Matches do
     not overlap.
@@ -454,7 +482,7 @@ _LAST_SPACE: Final = re.compile(r"(?s:.*)(\s)")
 
 
 def truncate(content: str, max_length: int | None) -> tuple[str, bool]:
-    """Return `content` cut to at most `max_length` characters, and whether it was cut.
+    """Return `content` cut to at most `max_length` characters, and whether any text was cut off.
 
     `None` and 0 mean no limit. A negative limit raises `InvalidInput`.
     """
@@ -479,12 +507,12 @@ def cut(content: str, most: int) -> tuple[str, int]:
         return content[: sentence.end()], sentence.end()
     space = _last(_SPACE, content, 0, budget)
     shown = content[: space.start() if space else budget].rstrip()
-    # A blank beginning is skipped, so that a caller that reads on makes progress.
+    # A blank beginning is skipped, so that a caller that continues at the returned position makes progress.
     return shown + _ELLIPSIS, len(shown) or budget
 
 
 def _last(pattern: re.Pattern[str], content: str, start: int, budget: int) -> re.Match[str] | None:
-    """Return the last match in `content[start:budget]`. The pattern may also look at the next character."""
+    """Return the last match in `content[start:budget]`. The pattern may also examine the next character."""
     matches = pattern.finditer(content, start, budget + 1)
     last = deque((match for match in matches if match.end() <= budget), maxlen=1)
     return last[0] if last else None

@@ -1,7 +1,6 @@
-"""The demo: a day of several agents in a temporary vault.
+"""The demo: a scripted day of several agents in a temporary vault.
 
-Only its own package imports this package.
-It must not change the user's vault.
+Only the package `app` imports this package. The demo must not change the user's vault.
 """
 
 ROLE = "commands"

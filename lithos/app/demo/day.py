@@ -1,8 +1,8 @@
-"""Scripted day of eight agents and a person, played in seconds on a clock that covers nine hours.
+"""Scripted day of eight agents and a person. It covers nine hours of a simulated clock and takes seconds.
 
 Six agents do the work, the intern writes changes that should be undone, and the trainee may only propose
-changes (`SCOPES`). The agents call tools. The person edits a file, and another machine leaves a conflict copy
-of this file. `lithos demo --stay` serves the day.
+changes (`SCOPES`). The agents call tools. The person edits a file, and a second machine leaves a conflict
+copy of this file. `lithos demo --stay` serves the result.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ AGENTS: Final = {
     "ops": "runs it",
     "scribe": "keeps the notes readable",
 }
-#: Agent whose changes the user of the demo should undo.
+#: Agent whose changes the demo user should undo.
 INTERN: Final = "intern"
-#: Agent whose changes wait for a person's approval.
+#: Agent whose changes require a person's approval.
 TRAINEE: Final = "trainee"
-#: Rights of agents in the demo folder.
+#: Permissions of agents in the demo folder.
 SCOPES: Final = {TRAINEE: {"propose": EVERYTHING}}
 LENGTH: Final = timedelta(hours=9)
-#: Length of the last part of the day in minutes. Claims from this part are still active at the end.
+#: Length of the last part of the day in minutes. Claims from this part are still active when the day ends.
 LAST_PART: Final = 75
-#: Maximum seconds until the server must detect a file edit.
+#: Maximum seconds to wait until the server detects a file edit.
 PATIENCE: Final = 20.0
 
 
-#: Task titles that the day uses more than once.
+#: Task titles that the script uses several times.
 _NAMES, _WINTER, _LOAD = "Collect harbour names", "Import the winter timetable", "Load test the search"
 _TYPOS, _FIT = "Find harbours despite typos", "Fit the delay model again"
 _LEGAL, _RUNBOOK = "Legal agrees to the map tiles", "Write the runbook of the import"
@@ -54,7 +54,7 @@ _TELL = "Announce the changes to travellers"
 
 
 class DayClock:
-    """Clock that advances only when it is set. After the demo day it runs normally."""
+    """Clock that advances only when a method sets it. After the demo day it follows the real time."""
 
     def __init__(self) -> None:
         self._now: datetime | None = utc_now() - LENGTH
@@ -64,12 +64,15 @@ class DayClock:
         return self._now or utc_now()
 
     def pass_by(self, minutes: float) -> None:
-        """Advance the clock by some minutes, but never beyond the real time."""
+        """Advance the clock by `minutes`, but not beyond the real time."""
         if self._now is not None:
             self._now = min(utc_now(), self._now + timedelta(minutes=minutes))
 
     def reach(self, minutes: float) -> None:
-        """Set the clock to `minutes` before the real time, unless it is already later."""
+        """Set the clock to `minutes` before the real time.
+
+        A clock that is already later does not change.
+        """
         if self._now is not None:
             self._now = max(self._now, utc_now() - timedelta(minutes=minutes))
 
@@ -80,7 +83,7 @@ class DayClock:
 
 @define
 class Day:
-    """Scripted day, played on a running server. `folder` contains the notes."""
+    """Scripted day, played on a running server. `folder` contains the note files."""
 
     server: Server
     clock: DayClock
@@ -89,7 +92,7 @@ class Day:
     tasks: dict[str, str] = field(factory=dict)
 
     async def play(self) -> None:
-        """Play the whole day. Raises `CommandFailed` if a call is refused."""
+        """Play the whole day. Raises `CommandFailed` if the server refuses a call."""
         for agent, duty in AGENTS.items():
             name, known = agent.capitalize(), {"duty": duty}
             await self.call("lithos_agent_register", id=agent, name=name, type="demo", metadata=known)
@@ -107,7 +110,10 @@ class Day:
         self.clock.finish()
 
     async def call(self, tool: str, /, minutes: float = 3, **arguments: Any) -> dict[str, Any]:
-        """Call a tool some minutes after the previous call, without None values. Raises `CommandFailed`."""
+        """Call a tool `minutes` after the previous call.
+
+        Arguments that are None are left out. Raises `CommandFailed`.
+        """
         self.clock.pass_by(minutes)
         given = {name: value for name, value in arguments.items() if value is not None}
         answer = await self.server.tools.call(tool, given)
@@ -166,7 +172,7 @@ class Day:
         await self._find("builder", _FIT, "Mean error 3.1 minutes.", "Delay model, second fit")
 
     async def _edit_by_hand(self) -> None:
-        """Correct a note in an editor, as a person. The server detects the change on its own."""
+        """Correct a note in an editor, like a person. The server detects the change on its own."""
         self.clock.pass_by(25)
         entry = self.server.get(Catalogue).get(self.ids["Glossary"])
         if entry is None:
@@ -175,7 +181,8 @@ class Day:
         text = await path.read_text(encoding="utf-8")
         edited = f"{text.rstrip()}\n\n**Slack tide**\n: when line 12 is on time.\n"
         await self._save(path, edited, NOTE_UPDATED)
-        # Another machine has changed the note too, and the sync program could not resolve the conflict.
+        # Simulate a second machine that also changed the note, and a sync program that could not resolve the
+        # conflict.
         copy = path.with_name(f"{path.stem}.sync-conflict-{utc_now():%Y%m%d-%H%M%S}-K3Q7ZPA.md")
         other = f"{text.rstrip()}\n\n**Slack tide**\n: the hour in which a small boat can turn.\n"
         await self._save(copy, other.replace("stops at a harbour", "calls at a harbour"), NOTE_CONFLICT_COPY)
@@ -208,7 +215,10 @@ class Day:
         )  # fmt: skip
 
     async def _propose(self) -> None:
-        """Propose changes for a person to review: good, doubtful, and with invisible characters."""
+        """Propose changes that a person must review.
+
+        Some are good, some doubtful, and some contain invisible characters.
+        """
         await self._edit(TRAINEE, "Runbook: timetable import", "Call the harbour office before you begin.")
         hidden = "Refunds are paid by p\u0430y@ferries.example\u200b only."
         await self._edit(TRAINEE, "Opening hours of ticket offices", hidden)
@@ -218,7 +228,7 @@ class Day:
         await self.call("lithos_note_move", id=self.ids["Import, old way"], path=place, agent=TRAINEE)
 
     async def _mislead(self) -> None:
-        """Play an agent that got its rights too early: three changes that should be undone."""
+        """Play an agent that got its permissions too early. Its three changes should be undone."""
         await self._edit(INTERN, "Timetable search", "It need not be fast.")
         await self._edit(INTERN, "Harbour names", "Langøy and Langoy are two harbours.")
         title, content = "Everything is fine", "No problems were found."
@@ -241,7 +251,7 @@ class Day:
         )  # fmt: skip
 
     async def _supersede(self, newer: str, older: str) -> None:
-        """Settle a contradiction so that the newer note supersedes the older one."""
+        """Resolve a contradiction: the newer note supersedes the older note."""
         edge = await self._relate(newer, older, "contradicts", "ops", {"why": "the script was removed"})
         await self.call(
             "lithos_conflict_resolve", edge_id=edge, resolution="superseded", resolver="ops",

@@ -9,7 +9,10 @@ from attrs import frozen
 
 @frozen
 class DemoNote:
-    """A note of the day. `sources` are titles of source notes, and `ttl_hours` sets its expiry."""
+    """A note of the scripted day.
+
+    `sources` contains titles of source notes. `ttl_hours` is the number of hours until the note expires.
+    """
 
     title: str
     folder: str

@@ -1,6 +1,7 @@
-"""`lithos demo`: two agents work in a temporary data directory, and every MCP call is shown.
+"""`lithos demo`: two agents work in a temporary data directory, and the output shows every MCP call.
 
-With `--stay`, a scripted day (`day`) is played instead, and served with its console until the user stops it.
+With `--stay`, the demo plays a scripted day (`day`) instead, and serves it with its console until the user
+stops it.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from lithos.server.command.serve_ports import publish_address
 from lithos.server.command.session import CommandSession
 from lithos.server.mcp.client import OwnerClient
 
-#: Files left out of a vault copy: version control, and private files of programs.
+#: Files that a vault copy leaves out: version control, and private files of programs.
 _HIDDEN = shutil.ignore_patterns(".*")
 SCOUT, WRITER = "scout", "writer"
-#: Maximum seconds for each operation that the demo awaits.
+#: Maximum seconds to wait for one operation of the demo.
 PATIENCE = 30.0
 _NOTES = (
     {
@@ -74,7 +75,7 @@ _NEXT = (
 
 
 def run_demo(session: CommandSession) -> int:
-    """Play the demo, or serve the scripted day. The folder is deleted afterwards."""
+    """Play the demo, or serve the scripted day. Afterwards the temporary folder is deleted."""
     data = Path(tempfile.mkdtemp(prefix="lithos-demo-"))
     config = session.config.replace(attrs.evolve(session.config.of(StorageConfig), data_dir=data))
     stays = session.typed.get("stay", False)
@@ -98,7 +99,8 @@ async def _play(session: CommandSession) -> None:
 
 async def _stay(session: CommandSession) -> None:
     """Play the scripted day, then serve it until the process is interrupted or terminated."""
-    is_asked_for = bool(session.named.chosen) or not session.vaults  # a configured vault is not played with
+    # The demo uses a vault only if the user named it, not because it is configured.
+    is_asked_for = bool(session.named.chosen) or not session.vaults
     vault = session.config.of(StorageConfig).vault if is_asked_for else None
     folder = session.config.of(StorageConfig).data_dir / "knowledge"
     if vault is not None:
@@ -168,9 +170,9 @@ async def _search(stage: Stage) -> None:
 
 @asynccontextmanager
 async def _serving(config: Config, port: int = 0, **more: Any) -> AsyncIterator[tuple[Server, str]]:
-    """Run a server on its own port for the block, and yield it with its address.
+    """Run a server on its own port inside the block, and yield the server with its address.
 
-    `more` contains further arguments of `running_server`.
+    `more` is passed to `running_server`.
     """
     shutdown = trio.Event()
     async with running_server(config, **more) as server, trio.open_nursery() as nursery:
@@ -181,7 +183,10 @@ async def _serving(config: Config, port: int = 0, **more: Any) -> AsyncIterator[
 
 @define
 class Stage:
-    """Output of the demo, which makes and shows calls: lines for a person, or JSON objects with `--json`."""
+    """Output of the demo.
+
+    The stage makes calls and shows them as lines for a person, or as JSON objects with `--json`.
+    """
 
     session: CommandSession
     client: OwnerClient
@@ -194,7 +199,7 @@ class Stage:
             print_line(text)
 
     async def call(self, caller: str, tool: str, /, **arguments: Any) -> Mapping[str, Any]:
-        """Make an MCP call as an agent, and show it with its answer."""
+        """Make an MCP call as an agent. Show the call and its answer."""
         as_json = self.session.as_json
         if not as_json:
             print_line(f"   {caller:>6} -> {tool} {_shorten(arguments)}")
@@ -208,7 +213,10 @@ class Stage:
         return answer
 
     async def claim(self, agent: str, task: str, winners: list[str]) -> None:
-        """Claim the aspect that several agents want. The agent that gets it is added to `winners`."""
+        """Claim the aspect that several agents want.
+
+        If the claim succeeds, the agent is added to `winners`.
+        """
         answer = await self.call(agent, "lithos_task_claim", task_id=task, aspect="draft", agent=agent)
         if answer.get("success"):
             winners.append(agent)
@@ -216,7 +224,10 @@ class Stage:
     async def listen(
         self, kind: str, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Show the next event of a kind. `started` is called once that event cannot be missed."""
+        """Show the next event of a kind.
+
+        `started` is called as soon as that event can no longer be missed.
+        """
         head = (await self.client.health())["components"]["events"]["head"]
         task_status.started()
         with trio.fail_after(PATIENCE):
@@ -230,7 +241,7 @@ class Stage:
         return True
 
     def close(self) -> None:
-        """Print suggestions for next steps."""
+        """Print suggested next steps."""
         if self.session.as_json:
             return
         print_line("")
@@ -243,7 +254,7 @@ class Stage:
 
 
 def _describe(answer: Mapping[str, Any]) -> list[str]:
-    """Return an answer as one line, or search results as one line each."""
+    """Return an answer as one line. Search results are one line each."""
     results = answer.get("results")
     if isinstance(results, list):
         return [f"{_sureness(row)}  {row['title']}" for row in results] or ["nothing"]
@@ -256,12 +267,15 @@ def _describe(answer: Mapping[str, Any]) -> list[str]:
 
 
 def _sureness(row: Mapping[str, Any]) -> str:
-    """Return the score of a row, or the confidence of the search in compact answers without scores."""
+    """Return the score of a row.
+
+    Compact answers have no scores, so return the confidence of the search instead.
+    """
     return f"{row['score']:.2f}" if "score" in row else str(row.get("match", ""))
 
 
 def _shorten(value: Mapping[str, Any], width: int = 96) -> str:
-    """Return a value as compact JSON without uninformative parts. Ids are shortened to their beginning."""
+    """Return a value as compact JSON. Uninformative parts are left out, and ids are cut."""
     told = {key: inner for key, inner in value.items() if inner not in (None, [], {})}
     text = _ID.sub(r"\1…", json.dumps(told, ensure_ascii=False))
     return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -1,7 +1,6 @@
-"""The command `serve`, and servers that run for one command.
+"""The command `serve`, and servers that run only for one command.
 
-Only its own package imports this package.
-It must not contain rules or queries.
+Only the package `app` imports this package. The package must not contain rules or queries.
 """
 
 ROLE = "commands"

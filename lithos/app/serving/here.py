@@ -1,6 +1,6 @@
-"""Servers inside the process of a command that finds no running server.
+"""Local servers, for commands that do not find a running server.
 
-The parts of a server are imported only when a server is started, because they load slowly.
+The server parts are imported only when a server is started, because importing them is slow.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ READY_WAIT: Final = 600.0
 
 @attrs.frozen
 class LocalServer:
-    """A server inside this process, with the same calls as an `OwnerClient`."""
+    """A server inside this process. It has the same methods as an `OwnerClient`."""
 
     server: Server
 
@@ -62,12 +62,15 @@ def run_here(config: Config) -> AbstractAsyncContextManager[Parts]:
 
 @asynccontextmanager
 async def ask_here(config: Config) -> AsyncIterator[LocalServer]:
-    """Run a server for the duration of the block. It answers calls once its notes are searchable."""
+    """Run a server for the duration of the block.
+
+    The server answers calls as soon as its notes are searchable.
+    """
     import trio
 
     from lithos.app.server import running_server
 
-    # The command ends too soon for the watcher to be useful.
+    # The command ends too soon for a file watcher to be useful.
     unwatched = config.replace(attrs.evolve(config.of(ServerConfig), watch_files=False))
     async with running_server(unwatched) as server:
         with trio.move_on_after(READY_WAIT):

@@ -1,7 +1,7 @@
-"""Hosting of the server and its front in this process: on HTTP, on stdio, or on loopback behind a bridge.
+"""Hosting of the server and its front in this process: over HTTP, on stdio, or on loopback behind a bridge.
 
-This module loads the libraries of the stores, which takes most of a start. `serve` does not need it for a
-bridge.
+This module loads the libraries of the stores, which takes most of the startup time. `serve` does not need
+this module to run a bridge.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
     from lithos.vaults.hosting import Vaults
 
 MIB = 1024 * 1024
-#: Seconds between two checks of the start's progress.
+#: Seconds between two checks of the startup progress.
 PROGRESS = 0.2
-#: Minimum number of unread files other than notes at which their reading progress is shown.
+#: Minimum number of unread files other than notes for which progress is shown.
 MANY_FILES = 20
 
 
 async def host_server(
     session: CommandSession, lock: OwnerLock, shutdown: trio.Event, ready: trio.Event
 ) -> None:
-    """Serve as configured until `shutdown` is set. `lock` is released at the end."""
+    """Serve as configured until `shutdown` is set. At the end, `lock` is released."""
     _check_access(session)
     announce(session, "Initializing Lithos...")
     async with (
@@ -62,7 +62,10 @@ async def host_server(
 
 
 def _check_access(session: CommandSession) -> None:
-    """Raise `CommandFailed` if a server without named tokens would admit clients that it must refuse."""
+    """Raise `CommandFailed` if the configuration requires the package `access` but it is not installed.
+
+    Without this package, the server would admit clients that it must refuse.
+    """
     if session.config.of(ServerConfig).public_url is not None:
         _require("Remote clients cannot get access.", "Leave server.public_url out", "access")
     files = [session.private / name for name in TOKEN_FILES]
@@ -83,7 +86,7 @@ def _require(refused: str, otherwise: str, *packages: str) -> None:
 
 
 async def _show_start(session: CommandSession, server: Server) -> None:
-    """Show the progress of the first scan, and of the first reading of attachments, on a terminal."""
+    """Show on a terminal the progress of the first scan, and of the first reading of attachments."""
     opening = server.get(Opening)
     if session.as_json or not sys.stderr.isatty():
         return
@@ -93,14 +96,14 @@ async def _show_start(session: CommandSession, server: Server) -> None:
 
 
 async def _show_backlog(session: CommandSession, server: Parts) -> None:
-    """If many files other than notes are unread, show how many have been read, until all have."""
+    """If many files other than notes are unread, show the progress until all of them have been read."""
     backlog = server.find(Backlog)
     if backlog is None or not await backlog.known():
         return
     total = backlog.waiting
     if total < MANY_FILES:
         return
-    from lithos.server.command.progress import progress_bars  # imported here: most servers do not need it
+    from lithos.server.command.progress import progress_bars  # imported here: rarely needed
 
     with progress_bars(session, "files") as progress:
         while progress is not None and (waiting := backlog.waiting):
@@ -111,7 +114,7 @@ async def _show_backlog(session: CommandSession, server: Parts) -> None:
 
 async def _show_opening(session: CommandSession, server: Server) -> None:
     opening = server.get(Opening)
-    from lithos.server.command.progress import progress_bars  # imported here: most servers do not need it
+    from lithos.server.command.progress import progress_bars  # imported here: rarely needed
 
     with progress_bars(session, "notes") as progress:
         while progress is not None and (status := opening.status()) is not None:
@@ -124,7 +127,7 @@ async def _show_opening(session: CommandSession, server: Server) -> None:
 
 
 async def host_behind_bridge(session: CommandSession, lock: OwnerLock, ended: trio.Event) -> None:
-    """Serve on a loopback port until `ended` is set. `lock` is released at the end."""
+    """Serve on a loopback port until `ended` is set. At the end, `lock` is released."""
     _check_access(session)
     async with (
         running_server(session.config, lock=lock, gets_front=True) as server,
@@ -179,7 +182,7 @@ async def host_vaults(session: CommandSession, shutdown: trio.Event, ready: trio
 
 
 def _own_sources(vault: NamedVault, every: Iterable[NamedVault]) -> Mapping[str, str]:
-    """Return the sources of a vault's settings, with "the server" for sources in other vaults' folders."""
+    """Return the sources of a vault's settings. Sources in folders of other vaults are named "the server"."""
     others = [str(each.data_dir) for each in every if each is not vault]
     return {
         key: "the server" if any(folder in source for folder in others) else source
@@ -188,7 +191,7 @@ def _own_sources(vault: NamedVault, every: Iterable[NamedVault]) -> Mapping[str,
 
 
 async def _serve_all_on_stdio(session: CommandSession, vaults: Vaults, shutdown: trio.Event) -> None:
-    """Serve all vaults to the client on stdio, who is the owner."""
+    """Serve all vaults to the client on stdio. This client has the rights of the owner."""
     await Threads().run(partial(import_module, "lithos.server.mcp.session"))
     from lithos.server.mcp.session import serve_stdio
 
@@ -223,8 +226,8 @@ async def _serve_front(session: CommandSession, server: Server, shutdown: trio.E
 
 
 async def _serve_stdio(session: CommandSession, server: Server, shutdown: trio.Event) -> None:
-    """Serve the client on stdio, and a loopback port for other commands on this machine."""
-    # Load the MCP SDK now. A server on HTTP loads it later.
+    """Serve the client on stdio. Also listen on a loopback port for other commands on this machine."""
+    # Load the MCP SDK now. HTTP servers load it later.
     await Threads().run(partial(import_module, "lithos.server.mcp.session"))
     from lithos.server.mcp.session import serve_stdio
 
@@ -238,7 +241,10 @@ async def _serve_stdio(session: CommandSession, server: Server, shutdown: trio.E
 async def _serve_loopback(
     session: CommandSession, server: Server, shutdown: trio.Event, nursery: trio.Nursery
 ) -> None:
-    """Listen in `nursery` until `shutdown`, with a token that only readers of the lock file know."""
+    """Listen in `nursery` until `shutdown` is set.
+
+    The required token is only known to readers of the lock file.
+    """
     token = session.config.of(ServerConfig).auth_token
     settings = front_settings(session.config, "127.0.0.1", 0, token, console=False, private=True)
     front = partial(serve_front, settings, server, shutdown)
@@ -249,9 +255,9 @@ async def _serve_loopback(
 def front_settings(
     config: Config, host: str, port: int, token: str | None, *, console: bool = True, **more: Any
 ) -> FrontSettings:
-    """Return the settings of the front from the configuration and `more`.
+    """Return the front settings from the configuration and `more`.
 
-    `console` False disables the console.
+    If `console` is False, the console is disabled.
     """
     return FrontSettings(
         host=host,

@@ -1,4 +1,4 @@
-"""`lithos serve`: run the server that owns the data directory, or on stdio bridge to its current owner."""
+"""`lithos serve`: runs the server that owns the data directory, or on stdio a bridge to the current owner."""
 
 from __future__ import annotations
 
@@ -38,15 +38,17 @@ log = get_logger("lithos.serve")
 
 #: Seconds between two checks of the parent process.
 PARENT_POLL = 1.0
-#: Maximum seconds for an owner on another host to accept a connection.
+#: Maximum seconds to wait until an owner on another host accepts a connection.
 REACH_PATIENCE = 3.0
 
 
 def run_serve(session: CommandSession, signals: Sequence[int] = ()) -> int:
-    """Serve until a signal or, on stdio, until the client disconnects or the parent process ends. Returns 0.
+    """Serve until a signal arrives.
 
-    `signals` contains signals that arrived earlier. If there is one, the server stops before it changes
-    anything. Raises the errors that `explained_failures` explains.
+    On stdio, also stop when the client disconnects or the parent ends. Returns 0.
+
+    `signals` contains signals that arrived earlier. If `signals` is not empty, the server stops before it
+    changes anything. Raises the errors that `explained_failures` explains.
     """
     trio.run(partial(_serve, session, signals))
     return 0
@@ -66,9 +68,9 @@ async def _serve(session: CommandSession, signals: Sequence[int]) -> None:
 
 
 async def _own_or_bridge(session: CommandSession, shutdown: trio.Event, ready: trio.Event) -> None:
-    """Own the data directory, or bridge to its owner. Raises `AlreadyOwned` if a bridge is impossible."""
+    """Own the data directory, or bridge to its owner. Raises `AlreadyOwned` if a bridge is not possible."""
     is_stdio = session.config.of(ServerConfig).transport == "stdio"
-    # A single vault on stdio is bridged to the process that serves it, with or without a name.
+    # On stdio, a single vault is bridged to the process that serves it, whether or not the vault is named.
     if session.vaults and not (is_stdio and len(session.vaults) == 1):
         if is_stdio:
             await Threads().run(partial(_refuse_served, session))
@@ -80,7 +82,7 @@ async def _own_or_bridge(session: CommandSession, shutdown: trio.Event, ready: t
     try:
         _take(lock)
     except VaultOwned:
-        raise  # The owner uses another data directory, so a bridge is impossible.
+        raise  # The owner uses another data directory, so a bridge is not possible.
     except AlreadyOwned:
         if session.config.of(ServerConfig).transport != "stdio" or not await _is_within_reach(lock.path):
             raise
@@ -101,7 +103,7 @@ async def _own_or_bridge(session: CommandSession, shutdown: trio.Event, ready: t
 
 
 def _refuse_served(session: CommandSession) -> None:
-    """Raise `CommandFailed` if another process already serves one of several vaults."""
+    """Raise `CommandFailed` if another process already serves one of the session's vaults."""
     for vault in session.vaults:
         path = vault.data_dir / ".lithos" / "lock"
         if is_owned(path):
@@ -116,11 +118,14 @@ def _refuse_served(session: CommandSession) -> None:
 
 
 async def _is_within_reach(path: Path) -> bool:
-    """Return False for an owner on another machine or in a container, whose loopback address is useless."""
+    """Return whether the address of the owner can be reached.
+
+    The loopback address of an owner on another machine or in a container cannot be reached.
+    """
     owner = read_owner(path)
     if owner is None or owner.url is None or owner.host == socket.gethostname():
         return True
-    # Machines may be renamed while they run, so the host name alone is not enough.
+    # A machine may be renamed while the server runs, so comparing host names is not enough.
     address = urlsplit(owner.url)
     with trio.move_on_after(REACH_PATIENCE):
         try:
@@ -133,7 +138,7 @@ async def _is_within_reach(path: Path) -> bool:
 
 
 async def _bridge(session: CommandSession, shutdown: trio.Event) -> None:
-    """Serve the client on stdio through the owner, and through this process once the owner has stopped."""
+    """Serve the client on stdio through the owner. If the owner stops, this process takes over."""
     from lithos.server.mcp.bridge import serve_bridge
     from lithos.server.mcp.link import OwnerLink, OwnerTrail, Sighting
 
@@ -147,7 +152,8 @@ async def _bridge(session: CommandSession, shutdown: trio.Event) -> None:
         nonlocal seen
         if not is_owned(path):
             return Sighting(False)
-        seen = read_owner(path) or seen  # An owner whose lock file was removed writes it again.
+        # If the lock file was removed, the owner writes it again. Until then, use the last known owner.
+        seen = read_owner(path) or seen
         return Sighting(True, seen)
 
     async def take() -> OwnerLock:
@@ -161,8 +167,8 @@ async def _bridge(session: CommandSession, shutdown: trio.Event) -> None:
 
 
 async def _host(session: CommandSession, lock: OwnerLock, ended: trio.Event) -> None:
-    """Become the owner while the bridge keeps serving its client."""
-    # The libraries of the stores load while the bridge still reads the client's requests.
+    """Become the owner while the bridge continues to serve its client."""
+    # The store libraries are loaded while the bridge still reads the client's requests.
     await Threads().run(partial(import_module, "lithos.app.serving.hosting"))
     from lithos.app.serving.hosting import host_behind_bridge
 

@@ -1,7 +1,7 @@
 """The coordinator, which commits all commands in one order, and the broadcaster of committed events.
 
-Its own package and later ones use it.
-Never here: the commands of other capabilities.
+`lithos.events` and later packages use this package. The package must not contain commands of other
+capabilities.
 """
 
 ROLE = "actor"

@@ -1,6 +1,6 @@
-"""Boards: the command handlers of one capability, which run in the coordinator's transaction.
+"""Boards, which run the commands of a capability inside the coordinator's transaction.
 
-`JournalBoard` handles the commands of the journal: calls with a `request_id`, and imported agents and
+`JournalBoard` handles the journal's own commands: calls with a `request_id`, and imported agents and
 accesses.
 """
 
@@ -17,33 +17,33 @@ from lithos.events.rows.requests import RequestRows
 from lithos.kernel.values.events import EventDraft
 from lithos.kernel.values.messages import Done, Handlers
 
-#: Function that merges the imported rows of one table.
+#: Function that merges imported rows into one table.
 Carrier = Callable[[CarryRows, datetime], Done[Carried]]
 
 
 class Board:
-    """The command handlers of one capability, which work on the capability's rows.
+    """The command handlers of one capability. They work on the capability's rows.
 
-    All methods except `committed` are called in the worker thread of the transaction, never two at once.
+    All methods except `committed` are called in the worker thread of the transaction, never concurrently.
     """
 
-    #: Handler of each command class.
+    #: Handlers by command class.
     handlers: Handlers
-    #: Import function of each table whose rows can be imported.
+    #: Import functions by table, for tables whose rows can be imported.
     carriers: Mapping[str, Carrier] = MappingProxyType({})
 
     def begin(self, now: datetime, *, is_due: bool) -> Sequence[EventDraft]:
-        """Begin a transaction. Return the events of all changes that are due by the clock."""
+        """Begin a transaction. Return the events of timed changes that are due."""
         del now, is_due
         return ()
 
     def follow(self, draft: EventDraft, now: datetime) -> Sequence[EventDraft]:
-        """Return the events that follow from an event of the same transaction."""
+        """Return the events that result from an event of the same transaction."""
         del draft, now
         return ()
 
     def next_due(self, now: datetime) -> datetime | None:
-        """Return when the next timed change is due, or None."""
+        """Return the time of the next timed change, or None."""
         del now
         return None
 
@@ -52,7 +52,7 @@ class Board:
         return True
 
     def committed(self) -> None:
-        """Show readers the changes of a committed transaction. Called on the event loop."""
+        """Make the changes of a committed transaction visible to readers. Called on the event loop."""
 
     def forget(self) -> None:
         """Discard the changes of a failed transaction."""
@@ -90,7 +90,7 @@ class Boards:
     def __init__(self, boards: Iterable[Board]) -> None:
         self._all = tuple(boards)
         self._carriers = {table: carrier for board in self._all for table, carrier in board.carriers.items()}
-        #: Handler of each command class.
+        #: Handlers by command class.
         self.handlers: Handlers = {
             CarryRows: self._carry,
             **{command: method for board in self._all for command, method in board.handlers.items()},
@@ -109,14 +109,14 @@ class Boards:
         return self._carriers[command.table](command, now)
 
     def begin(self, now: datetime, *, is_due: bool) -> list[EventDraft]:
-        """Begin a transaction. Return the events of all changes that are due by the clock."""
+        """Begin a transaction. Return the events of timed changes that are due."""
         events: list[EventDraft] = []
         for begin in self._beginning:
             events += begin(now, is_due=is_due)
         return events
 
     def follow(self, drafts: Sequence[EventDraft], now: datetime) -> Sequence[EventDraft]:
-        """Return the given events, and the events that follow from them."""
+        """Return the given events, and the events that result from them."""
         after: list[EventDraft] = []
         for follow in self._following:
             for draft in drafts:
@@ -124,7 +124,7 @@ class Boards:
         return (*drafts, *after) if after else drafts
 
     def next_due(self, now: datetime) -> datetime | None:
-        """Return when the next timed change of any board is due, or None."""
+        """Return the time of the next timed change of any board, or None."""
         return min((due for next_due in self._due if (due := next_due(now)) is not None), default=None)
 
     def is_through(self) -> bool:
@@ -135,7 +135,7 @@ class Boards:
         return True
 
     def committed(self) -> None:
-        """Show readers the changes of a committed transaction."""
+        """Make the changes of a committed transaction visible to readers."""
         for committed in self._committed:
             committed()
 

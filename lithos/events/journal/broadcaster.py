@@ -1,8 +1,8 @@
-"""The broadcaster, which publishes journalled events to subscribers and keeps recent events in a ring buffer.
+"""The broadcaster, which delivers journalled events to subscribers and keeps recent events in a ring buffer.
 
 The broadcaster is a plain object, not a task. Publishing never waits, so the coordinator calls it directly
-after a commit. A subscriber that falls behind is disconnected and resumes from the journal. It never misses
-events silently.
+after a commit. A subscriber that falls behind is disconnected, and can resume from the journal. No subscriber
+misses events silently.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import trio
 
 from lithos.kernel.values.events import Event, event_size
 
-#: Maximum size of the events in the ring, in bytes. A typical event takes some 500 bytes.
+#: Maximum total size in bytes of the events in the ring. A typical event takes some 500 bytes.
 RING_BYTES: Final = 8 * 1024 * 1024
 
 Accepts = Callable[[Event], bool]
 
 
 class Subscription:
-    """The event queue of one listener.
+    """Event queue of one listener.
 
-    `overflowed` is True if the listener was disconnected for being too slow.
+    `overflowed` is True if the listener was too slow and was therefore disconnected.
     """
 
     def __init__(self, capacity: int, accepts: Accepts) -> None:
@@ -47,16 +47,16 @@ class Subscription:
             self._send.close()
             return False
         except trio.BrokenResourceError:
-            return True  # the listener is not slow, it is about to unsubscribe
+            return True  # The listener is not slow. It is about to unsubscribe.
         return True
 
     def end(self) -> None:
-        """End the subscription. Queued events can still be read."""
+        """End the subscription. Events that are already queued can still be read."""
         self._send.close()
 
 
 class EventObserver(Protocol):
-    """An observer that processes events at once and keeps none, so that it cannot fall behind."""
+    """Observer that processes events at once and stores none, so that it cannot fall behind."""
 
     def see(self, event: Event) -> None:
         """Process an event. This method must neither wait nor raise."""
@@ -66,11 +66,11 @@ class EventObserver(Protocol):
 
 
 class Broadcaster:
-    """The ring of recent events, and a bounded queue for each subscriber."""
+    """Ring of recent events, with a bounded queue for each subscriber."""
 
     def __init__(self, ring: int, queue: int) -> None:
         self.recent: deque[Event] = deque(maxlen=ring)
-        #: Sizes of the events in the ring, so that each event is measured only once.
+        #: Sizes of the events in the ring, stored so that each event is measured only once.
         self._sizes: deque[int] = deque(maxlen=ring)
         self._recent_size = 0
         self._queue = queue
@@ -79,11 +79,11 @@ class Broadcaster:
         self._is_closed = False
         #: Seq of the newest delivered event.
         self.head = 0
-        #: Number of listeners that were disconnected for being too slow.
+        #: Number of listeners that were disconnected because they were too slow.
         self.drops = 0
 
     def publish(self, events: Sequence[Event]) -> int:
-        """Deliver a committed batch of events in order. Return its size in bytes."""
+        """Deliver a committed batch of events in order. Return the size of the batch in bytes."""
         size = 0
         for event in events:
             size += self._remember(event)
@@ -99,7 +99,9 @@ class Broadcaster:
         return size
 
     def _remember(self, event: Event) -> int:
-        """Add an event to the ring, which is limited by number and bytes.
+        """Add an event to the ring.
+
+        If the ring exceeds its limits (number and bytes), the oldest events are removed.
 
         Return the event's size in bytes.
         """
@@ -115,7 +117,7 @@ class Broadcaster:
         return size
 
     def watch(self, watcher: EventObserver) -> None:
-        """Pass every future event to a watcher, for the lifetime of the broadcaster."""
+        """Pass every future event to a watcher, as long as the broadcaster exists."""
         self._watchers.append(watcher)
 
     def after(self, seq: int) -> list[Event] | None:
@@ -127,9 +129,9 @@ class Broadcaster:
         return [event for event in self.recent if event.seq > seq]
 
     def listen(self, accepts: Accepts = lambda _: True, capacity: int | None = None) -> Subscription:
-        """Return a subscription to all future events that `accepts` allows.
+        """Return a subscription to all future events for which `accepts` returns True.
 
-        After `close`, the returned subscription is already ended.
+        After `close` was called, the returned subscription has already ended.
 
         `capacity` replaces the configured queue length.
         """
@@ -148,11 +150,11 @@ class Broadcaster:
 
     @property
     def utilisation(self) -> float:
-        """The share of its queue that the fullest subscriber uses, 0..1."""
+        """Fill level (0..1) of the fullest subscriber queue."""
         return max((one.waiting / one.capacity for one in self._subscriptions), default=0.0)
 
     def close(self) -> None:
-        """End all current and future subscriptions."""
+        """End all subscriptions. Future subscriptions end at once."""
         self._is_closed = True
         for subscription in self._subscriptions:
             subscription.end()

@@ -1,7 +1,7 @@
-"""Commits of the coordinator: each batch of messages becomes one transaction in a worker thread.
+"""Commits of the coordinator. A batch of messages becomes one transaction in a worker thread.
 
-A commit takes and returns values. On the event loop, the coordinator reads its state before a commit and
-changes it afterwards.
+A commit receives values and returns values. The coordinator reads its state before a commit and changes it
+afterwards, both on the event loop.
 """
 
 from __future__ import annotations
@@ -22,51 +22,51 @@ from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.events import Event, EventDraft
 from lithos.kernel.values.messages import BoardCommand, carry_out
 
-#: Number of appended events between two prunings, because not every append should pay for pruning.
+#: Number of appended events between two prunings. Pruning after every append would be too expensive.
 PRUNE_EVERY = 1_000
-#: Maximum number of events to prune at once, in some 5 ms. It exceeds `PRUNE_EVERY`, so that a journal that
-#: is too long shrinks.
+#: Maximum number of events to prune at once, which takes some 5 ms. It exceeds `PRUNE_EVERY`, so that a
+#: journal that is too long becomes shorter.
 PRUNE_AT_ONCE = 3 * PRUNE_EVERY
 
 
 @frozen(kw_only=True)
 class Batch:
-    """The content of one transaction, and the position of the journal before the transaction."""
+    """The content of one transaction, and the journal position before it."""
 
     steps: Sequence[PreparedMessage]
     agents: Sequence[Agent]
     audit: Collection[AuditRow]
     records: ExtraRowsBatch
-    #: Events of changes that are already stored. They are journalled first.
+    #: Events of changes that are already stored. These events are journalled first.
     unwritten: Sequence[EventDraft]
     next_seq: int
     head: int
     #: Number of events journalled since the last pruning.
     since_prune: int
     now: datetime
-    #: Time of the next change by the clock, such as an expiring claim or an opening timer gate.
+    #: Time of the next timed change, such as an expiring claim or an opening timer gate.
     due: datetime | None = None
 
     @property
     def is_due(self) -> bool:
-        """True if a change by the clock is due."""
+        """True if a timed change is due."""
         return self.due is not None and self.due <= self.now
 
     @property
     def may_move_due(self) -> bool:
-        """True if the batch may change `due`. Appended events alone cannot change it."""
+        """True if the batch may change `due`. A batch that only appends events cannot change it."""
         return self.is_due or not all(isinstance(step.message, AppendEvents | Flush) for step in self.steps)
 
     @property
     def is_empty(self) -> bool:
-        """True if the batch has nothing to write."""
+        """True if the batch contains nothing to write."""
         lazy = self.unwritten or self.agents or self.audit or self.records or self.is_due
         return not (lazy or any(step.needs_transaction for step in self.steps))
 
 
 @frozen
 class Committed:
-    """The outcome of a transaction: the replies and the events, both in the order of its steps."""
+    """The result of a transaction: replies and events, both in the order of the batch's steps."""
 
     replies: list[object]
     events: list[Event]
@@ -76,9 +76,9 @@ class Committed:
 
 @define(eq=False)
 class Commits:
-    """The part of the coordinator that stores batches.
+    """Part of the coordinator that stores batches.
 
-    Only boards have a state, which they may forget at any time.
+    Only boards contain state, and boards can discard their state at any time.
     """
 
     _store: CoordinationStore
@@ -86,7 +86,7 @@ class Commits:
     _journal_size: int
 
     def commit(self, batch: Batch) -> Committed:
-        """Store a batch in one transaction. A refused command undoes only its own changes."""
+        """Store a batch in one transaction. If a command is refused, only its own changes are undone."""
         if batch.is_empty:
             replies = [step.reply for step in batch.steps]
             return Committed(replies, [], since_prune=batch.since_prune, due=batch.due)

@@ -1,8 +1,8 @@
-"""The coordinator, which owns `coordination.db` and thereby the total order of events.
+"""The coordinator, which owns `coordination.db` and therefore determines the order of all events.
 
-All queued messages are committed as one transaction (group commit). Durable commands (events, registrations,
-task commands) are acknowledged after their commit. Last-seen times and access rows may lose their last
-second, so they are buffered in memory and written with the next commit (write-behind).
+All queued messages are committed in one transaction (group commit). Durable commands (events, registrations,
+task commands) are acknowledged after their commit. Last-seen times and access rows are buffered in memory and
+written with the next commit (write-behind), because losing the last second of them is acceptable.
 """
 
 from __future__ import annotations
@@ -43,22 +43,24 @@ from lithos.kernel.values.events import AGENT_REGISTERED, Event, EventDraft
 
 log = get_logger("lithos.coordinator")
 
-#: Maximum number of queued messages, enough for all writers and registrations at once. Further callers wait.
+#: Maximum number of queued messages. It suffices for all writers and registrations at once. Further callers
+#: wait.
 CAPACITY = 256
 BATCH = 256
-#: Maximum seconds that access rows and last-seen times are buffered, as the durability promise allows.
+#: Maximum seconds for which access rows and last-seen times are buffered. The durability promise allows this
+#: delay.
 LAZY_DELAY = 0.5
-#: Maximum number of access rows to keep while the database refuses writes. Beyond it, the oldest rows are
-#: lost and counted.
+#: Maximum number of access rows to keep while the database refuses writes. If there are more, the oldest rows
+#: are lost and counted.
 AUDIT_BACKLOG = 100_000
-#: Maximum seconds to wait until a version is committed.
+#: Maximum seconds to wait for the commit of a version.
 RECORDS_DEADLINE = 60.0
-#: Characters of new events and registrations after which the retention runs early.
+#: Number of characters of new events and registrations after which the retention runs early.
 GROWTH = 32 * 1024 * 1024
 
 
 class Coordinator:
-    """The coordinator's state and the processing of its batches."""
+    """State of the coordinator, and the processing of its batches."""
 
     def __init__(
         self,
@@ -77,35 +79,35 @@ class Coordinator:
         self._blocking = blocking
         self._broadcaster = broadcaster
         self._clock = clock
-        #: Called after every commit with its events and its duration in seconds.
+        #: Called after every commit with the committed events and the duration in seconds.
         self._on_commit = on_commit
         self._boards = boards
-        #: Time of the last clock check. If the clock went back, timed changes are checked at once.
+        #: Time of the last clock check. If the clock was set back since, timed changes are checked at once.
         self._looked = clock()
         self._due = self._boards.next_due(self._looked)
         self._commit = Commits(store, self._boards, journal_size).commit
-        self._since_prune = PRUNE_EVERY  # prune soon after the start, because a server may restart often
+        self._since_prune = PRUNE_EVERY  # A server may restart often, so prune soon after each start.
         self._next_seq = store.next_seq()
         broadcaster.head = store.head()
         self.agents: dict[str, Agent] = {agent.id: agent for agent in store.agents()}
         self._reads: Counter[str] = Counter(store.read_counts())
         self._touched: set[str] = set()
         self._audit: deque[AuditRow] = deque(maxlen=AUDIT_BACKLOG)
-        #: Events of stored changes that wait while the journal cannot be written.
+        #: Events of stored changes. They wait here while the journal cannot be written.
         self._unwritten: list[EventDraft] = []
-        #: Rows of another package, committed together with all other changes.
+        #: Rows of another package, which are committed together with all other changes.
         self._records = records if records is not None else ExtraRows()
         self._records.commit = self._commit_records
-        #: Reason why the last commit failed, or None after a success.
+        #: Reason why the last commit failed, or None if it succeeded.
         self.failure: str | None = None
         self._has_grown = trio.Event()
         self._growth = 0
 
     @property
     def head(self) -> int:
-        """The seq of the newest event, or the position before the first event.
+        """The seq of the newest event. If there are no events, the position before the first event.
 
-        The next seq may be far higher.
+        The seq of the next event may be far higher.
         """
         return self._broadcaster.head
 
@@ -115,7 +117,7 @@ class Coordinator:
         return frozenset(draft.origin for draft in self._unwritten)
 
     def touch(self, agent_id: str) -> None:
-        """Record that an agent acted now. An unknown agent is added."""
+        """Record that an agent was active now. An unknown agent is added."""
         now = self._clock()
         known = self.agents.get(agent_id)
         self.agents[agent_id] = (
@@ -126,7 +128,7 @@ class Coordinator:
         self._touched.add(agent_id)
 
     def record_access(self, rows: Sequence[AuditRow]) -> None:
-        """Buffer accesses, which are stored within half a second."""
+        """Buffer accesses. They are stored within half a second."""
         if len(self._audit) + len(rows) > AUDIT_BACKLOG:
             log.warning(
                 "access rows lost",
@@ -138,11 +140,11 @@ class Coordinator:
 
     @property
     def has_grown(self) -> trio.Event:
-        """An event that is set when many changes were stored, so that the retention runs early."""
+        """Event that is set when many changes were stored, so that the retention runs early."""
         return self._has_grown
 
     def reads(self) -> Collection[str]:
-        """Return the ids of all notes that were ever read."""
+        """Return the ids of all notes that were read at least once."""
         return self._reads.keys()
 
     def reads_of(self, note_id: str) -> int:
@@ -150,7 +152,7 @@ class Coordinator:
         return self._reads[note_id]
 
     async def start(self, inbox: Inbox[CoordinatorMessage], *, task_status: trio.TaskStatus[None]) -> None:
-        """Serve messages until the mailbox closes, then commit pending changes."""
+        """Process messages until the mailbox closes, then commit pending changes."""
         task_status.started()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._tick)
@@ -169,7 +171,7 @@ class Coordinator:
     def _nudge_when_due(self) -> None:
         """Request a commit if a timed change is due.
 
-        The clock is polled because it may be set forward or back.
+        The clock is polled because it may be set forward or back at any time.
         """
         now = self._clock()
         if now < self._looked:
@@ -224,7 +226,7 @@ class Coordinator:
         self._since_prune = committed.since_prune
         self._due = committed.due
         if committed.due != batch.due:
-            self._nudge_when_due()  # if many changes are due, each commit makes only some of them
+            self._nudge_when_due()  # If many changes are due, one commit makes only some of them.
         for agent in new_agents.values():
             self._enter(agent)
         grown = sum(map(size_of, new_agents.values()))
@@ -242,7 +244,10 @@ class Coordinator:
         return committed.replies
 
     def _forget_dropped(self, steps: Sequence[PreparedMessage]) -> None:
-        """Forget agents and reads that the retention deleted, unless an agent was seen since."""
+        """Forget agents and read counts that the retention deleted.
+
+        Agents that were seen meanwhile are kept.
+        """
         for step in steps:
             if isinstance(step.message, DropAgents):
                 for agent in step.message.agents:
@@ -288,21 +293,24 @@ class Coordinator:
         return PreparedMessage(message, (draft,), agent, reply=known is None)
 
     def _enter(self, agent: Agent) -> None:
-        """Remember a registered agent. Its last-seen time may be newer than the registration."""
+        """Remember a registered agent.
+
+        If the last-seen time in memory is newer than the registration, the newer time is kept.
+        """
         seen = self.agents.get(agent.id)
         last_seen = max(agent.last_seen_at, seen.last_seen_at) if seen else agent.last_seen_at
         self.agents[agent.id] = attrs.evolve(agent, last_seen_at=last_seen)
 
     def _take_over(self, carried: Carried) -> None:
-        """Remember imported agents and reads. An agent may have acted during the import."""
+        """Remember imported agents and reads. An agent may have been active during the import."""
         for agent in carried.agents:
             self._enter(agent)
         self._reads.update(carried.reads)
 
     def _keep_for_later(self, steps: Sequence[PreparedMessage], failure: Exception) -> list[object]:
-        """Refuse changes that were not stored.
+        """Refuse the changes that could not be stored.
 
-        Keep the events of stored changes, so that no later event overtakes them.
+        Events of changes that are already stored are kept in memory, so that no later event overtakes them.
         """
         if self.failure is None:
             log.error("coordination database refuses writes", reason=str(failure))

@@ -1,4 +1,4 @@
-"""Messages of the coordinator: commands with their replies, and the prepared messages of a batch."""
+"""Messages of the coordinator: commands and their replies, and the prepared messages of a batch."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ from lithos.kernel.values.messages import BoardCommand, Command
 
 
 class Journalled(Enum):
-    """The reply for events without a seq. They are journalled later."""
+    """Reply for events that have no seq yet, because they are journalled later."""
 
     LATER = "later"
 
 
 @frozen
 class AppendEvents(Command[int | Journalled]):
-    """Journal events in this order. The reply is the seq of the last event, or `Journalled.LATER`."""
+    """Append events to the journal in this order.
+
+    The reply is the seq of the last event, or `Journalled.LATER`.
+    """
 
     drafts: tuple[EventDraft, ...]
 
 
 @frozen
 class RegisterAgent(Command[bool]):
-    """Insert or merge an agent and announce it. The reply is True if the agent is new."""
+    """Insert or merge an agent and announce it with an event. The reply is True if the agent is new."""
 
     id: str
     name: str | None
@@ -43,7 +46,8 @@ class RegisterAgent(Command[bool]):
 class MoveCursor(Command[int]):
     """Durably store the position of a subscriber. The reply is the resulting position.
 
-    A cursor only moves forward. Without `seq`, a new cursor starts at the head and an existing cursor stays.
+    A cursor only moves forward. Without `seq`, a new cursor starts at the head, and an existing cursor does
+    not move.
     """
 
     subscriber: str
@@ -52,7 +56,7 @@ class MoveCursor(Command[int]):
 
 @frozen
 class Flush(Command[None]):
-    """Commit pending rows now."""
+    """Commit pending rows at once."""
 
 
 CoordinatorMessage = AppendEvents | RegisterAgent | BoardCommand[object] | MoveCursor | UpkeepStep | Flush
@@ -75,10 +79,10 @@ class PreparedMessage:
 
     @property
     def must_be_stored(self) -> bool:
-        """True if the sender must get an error when the message cannot be written."""
+        """True if the sender must get an error when the message cannot be stored."""
         return not isinstance(self.message, AppendEvents | Flush)
 
     @property
     def needs_transaction(self) -> bool:
-        """True if the message writes anything."""
+        """True if the message requires a write."""
         return bool(self.drafts or self.must_be_stored)

@@ -1,4 +1,4 @@
-"""The thread that reads `coordination.db`."""
+"""The thread for reads of `coordination.db`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from lithos.kernel.actors.threads import Threads
 
 
 class JournalThread(Threads):
-    """The only thread for the read connection of `coordination.db`."""
+    """The only thread that uses the read connection of `coordination.db`."""
 
     def __init__(self) -> None:
         super().__init__(1)

@@ -1,4 +1,4 @@
-"""The clock of the retention."""
+"""The retention clock."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lithos.kernel.values.times import format_time, settled_time
 
 
 class SettledClock:
-    """The clock of the retention, with which a single wrong reading of the system clock deletes nothing.
+    """Retention clock. A single wrong reading of the system clock does not cause any deletion.
 
-    The clock must be called on the event loop. It starts from the time that `CoordinationStore` stored in an
-    earlier run.
+    Call the clock only on the event loop. It starts at the time that `CoordinationStore` stored in an earlier
+    run.
     """
 
     def __init__(self, clock: Clock, last: datetime | None) -> None:
@@ -26,11 +26,14 @@ class SettledClock:
 
     @property
     def reached(self) -> datetime:
-        """Return the latest accepted time. No row stored now is older, whatever the system clock says."""
+        """Return the latest accepted time.
+
+        No row that is stored now is older, whatever time the system clock shows.
+        """
         return self._last
 
     def __call__(self) -> datetime:
-        """Return the accepted time, which stops while the system clock is behind."""
+        """Return the accepted time. It does not advance while the system clock is behind it."""
         now, at = self._clock(), trio.current_time()
         settled = settled_time(self._last, timedelta(seconds=at - self._since), now)
         if settled < now and not self._is_ahead:

@@ -1,7 +1,6 @@
-"""Journal commands, agents and known calls as values.
+"""Value types for journal commands, agents and known calls.
 
-Its own package and later ones use it.
-Never here: files, clocks, threads and logs.
+`lithos.events` and later packages use this package. The package must not use files, clocks, threads or logs.
 """
 
 ROLE = "model"

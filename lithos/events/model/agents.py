@@ -1,4 +1,4 @@
-"""Agents and their accesses to notes, as values."""
+"""Value types for agents and their note accesses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEARCH_RESULT: Final = "search_result"
 
 @frozen(kw_only=True)
 class Agent:
-    """A self-reported agent."""
+    """An agent as it described itself."""
 
     id: str
     name: str | None = None
@@ -27,7 +27,7 @@ class Agent:
 
 
 def size_of(agent: Agent) -> int:
-    """Return the approximate size of an agent in bytes, in memory and in the database."""
+    """Return the approximate size in bytes of an agent, in memory and in the database."""
     texts = len(agent.id) + len(agent.name or "") + len(agent.type or "")
     return 500 + texts + (json_bytes(agent.metadata) if agent.metadata else 0)
 

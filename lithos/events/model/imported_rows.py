@@ -1,7 +1,8 @@
-"""The tables whose rows can be imported from another Lithos (docs/spec/integration.md §1).
+"""Tables whose rows can be imported from another Lithos server (docs/spec/integration.md §1).
 
-A row is a tuple of column values in the order of the table. `imported_rows` remembers imported rows by key
-and hash. A second import updates only rows that changed at the source and not here.
+A row is a tuple of column values in the column order of the table. The table `imported_rows` stores the key
+and hash of each imported row. A second import updates only rows that changed at the source and did not change
+here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from lithos.kernel.values.principals import UNKNOWN_AGENT
 
 Value = str | int | float | None
 TableRow = tuple[Value, ...]
-#: How a value is parsed. An invalid value becomes the column's default.
+#: Type as which a value is parsed. An invalid value is replaced by the column's default.
 Kind = Literal["text", "time", "whole", "number"]
 _AGENT_COLUMNS: Final = frozenset({"agent", "agent_id", "created_by", "provenance_actor"})
 Database = Literal["coordination.db", "edges.db", "stats.db"]
@@ -25,7 +26,7 @@ Database = Literal["coordination.db", "edges.db", "stats.db"]
 
 @frozen
 class CarriedColumn:
-    """A column to import. `default` replaces NULL. `is_note` means that the column contains note ids."""
+    """A column to import. `default` replaces NULL. `is_note` is True if the column contains note ids."""
 
     name: str
     kind: Kind = "text"
@@ -37,7 +38,7 @@ class CarriedColumn:
 class CarriedTable:
     """A table to import.
 
-    The table's first `keys` columns identify a row. The values of `unique` columns must not exist yet.
+    The first `keys` columns of the table identify a row. The values of `unique` columns must not exist yet.
     """
 
     name: str
@@ -48,7 +49,7 @@ class CarriedTable:
 
     @property
     def agent_places(self) -> tuple[int, ...]:
-        """The positions of the columns that name an agent."""
+        """The positions of the columns that contain agent ids."""
         own = _AGENT_COLUMNS | ({"id"} if self.name == "agents" else frozenset())
         return tuple(place for place, name in enumerate(self.names) if name in own)
 
@@ -68,10 +69,10 @@ EPOCH_TEXT: Final = "1970-01-01T00:00:00.000000+00:00"
 def carried_table(
     name: str, database: Database, columns: str, keys: int = 1, unique: str = ""
 ) -> CarriedTable:
-    """Return a table from column words of the form `name` or `name:kind`, with `=default` for NULL values.
+    """Return a table from column words. A word is `name` or `name:kind`, with `=default` for NULL values.
 
-    The default kind is `text`. The kind `note` is a text with a note id. For a time with an empty default,
-    `EPOCH_TEXT` replaces NULL.
+    The default kind is `text`. The kind `note` is a text that contains a note id. For a time with an empty
+    default, `EPOCH_TEXT` replaces NULL.
     """
     found: list[CarriedColumn] = []
     for word in columns.split():
@@ -91,7 +92,7 @@ def carried_table(
 AGENTS: Final = carried_table(
     "agents", "coordination.db", "id= name type first_seen_at:time last_seen_at:time metadata={}"
 )
-#: The first column is the id of a row at the source. The imported row gets another id.
+#: The first column is the row id at the source. The imported row gets a different id.
 ACCESSES: Final = carried_table(
     "access_log",
     "coordination.db",
@@ -103,7 +104,7 @@ ACCESSES: Final = carried_table(
 class KeptRow:
     """A row that was not imported, with its key and the reason.
 
-    `is_taken` means that another row here has the same key.
+    `is_taken` is True if a different row here has the same key.
     """
 
     key: str
@@ -113,15 +114,15 @@ class KeptRow:
 
 @frozen
 class Carried:
-    """The outcomes for the rows of a batch."""
+    """The results for a batch of imported rows."""
 
     created: int = 0
     updated: int = 0
     same: int = 0
     kept: tuple[KeptRow, ...] = ()
-    #: Agents in their stored form.
+    #: Merged agents, as they are stored.
     agents: tuple[Agent, ...] = ()
-    #: Number of added reads by note id.
+    #: Number of added reads, by note id.
     reads: Mapping[str, int] = field(factory=dict)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class KnownNote(Protocol):
-    """A note with its title and its writers."""
+    """A note with its title and its authors."""
 
     @property
     def title(self) -> str: ...
@@ -25,7 +25,10 @@ class KnownEntry(Protocol):
 
 
 class KnownNotes(Protocol):
-    """The existing notes. The retention keeps their agents, and the access log shows their titles."""
+    """The existing notes.
+
+    The retention keeps the authors of existing notes, and the access log shows the titles of existing notes.
+    """
 
     def __contains__(self, note_id: str) -> bool: ...
     def __iter__(self) -> Iterator[KnownEntry]: ...
@@ -33,20 +36,20 @@ class KnownNotes(Protocol):
 
 
 class ExtraRowsBatch(Protocol):
-    """Rows of another package that are stored with the next commit. The batch is false if it has no rows."""
+    """Rows of another package that are stored with the next commit. The batch is falsy if it has no rows."""
 
     def __bool__(self) -> bool: ...
     def store(self, connection: Any) -> None: ...
 
 
 class ExtraRows:
-    """A source of rows of another package that are committed with the journal.
+    """Source of rows from another package that are committed together with the journal.
 
-    This base class has no rows.
+    This base class never has rows.
     """
 
-    #: Requests a commit of all unsaved rows. The returned callable waits for the commit. Set by the
-    #: coordinator.
+    #: Callable that requests a commit of all unsaved rows. It returns a callable that waits for this commit.
+    #: The coordinator sets it.
     commit: Callable[[], Awaitable[Callable[[], Awaitable[object]]]] | None = None
 
     @property
@@ -55,11 +58,11 @@ class ExtraRows:
         return False
 
     def take_unsaved(self) -> ExtraRowsBatch:
-        """Take the rows for a commit. Afterwards call `saved`, or `put_back` if the commit fails."""
+        """Return the rows to commit. Afterwards call `saved`, or `put_back` if the commit fails."""
         return _Nothing()
 
     def put_back(self, rows: Any) -> None:
-        """Take back rows of a failed commit. Newer rows win."""
+        """Accept the rows of a failed commit again. If newer rows exist, they win."""
 
     def saved(self, rows: Any) -> None:
         """Mark rows as committed."""

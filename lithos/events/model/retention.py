@@ -1,4 +1,4 @@
-"""Retention steps, which each delete a few old rows of `coordination.db`."""
+"""Retention steps. A step deletes a small number of old rows of `coordination.db`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lithos.kernel.values.messages import Command
 
 
 class UpkeepStep(Command[int]):
-    """Delete a few old rows. The reply is the number of deleted rows."""
+    """Delete a small number of old rows. The reply is the number of deleted rows."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class DropAudit(UpkeepStep):
 
 @frozen
 class DropEvents(UpkeepStep):
-    """Delete at most `most` events, up to the seq `through`."""
+    """Delete at most `most` events with a seq up to `through`."""
 
     through: int
     most: int
@@ -42,7 +42,11 @@ class DropEvents(UpkeepStep):
 
 @frozen
 class DropCursors(UpkeepStep):
-    """Delete at most `most` cursors that did not move since `before` or exceed the last `keep` moved."""
+    """Delete at most `most` cursors.
+
+    Cursors are deleted if they did not move since `before`, or if they are not among the `keep` cursors that
+    moved last.
+    """
 
     before: datetime
     keep: int
@@ -51,7 +55,7 @@ class DropCursors(UpkeepStep):
 
 @frozen
 class DropAgents(UpkeepStep):
-    """Delete these agents, unless they were seen since."""
+    """Delete these agents, unless they were seen in the meantime."""
 
     agents: tuple[Agent, ...]
 

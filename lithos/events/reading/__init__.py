@@ -1,7 +1,6 @@
 """Journal services: agents, event streams, known calls and retention.
 
-Its own package and later ones use it.
-Never here: changes without the coordinator.
+`lithos.events` and later packages use this package. The package must not change rows without the coordinator.
 """
 
 ROLE = "service"

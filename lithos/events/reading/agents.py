@@ -1,4 +1,4 @@
-"""Agents (registration, last seen), the access log of `/audit`, and the durable cursors of subscribers.
+"""Agents (registration, last seen), the access log for `/audit`, and the durable cursors of subscribers.
 
 Specified in docs/spec/events-http.md §4 (cursors) and §6 (access log).
 """
@@ -41,7 +41,10 @@ class Agents:
         return self._coordinator.agents.get(agent_id)
 
     def list_agents(self, kind: str | None, active_since: datetime | None) -> list[Agent]:
-        """Return the agents of a type that were seen since a time, most recent first."""
+        """Return agents, the most recently seen first.
+
+        `kind` and `active_since` (last-seen time) are optional filters.
+        """
         passing = [
             agent
             for agent in self._coordinator.agents.values()
@@ -51,12 +54,12 @@ class Agents:
         return sorted(passing, key=lambda agent: (agent.last_seen_at, agent.id), reverse=True)
 
 
-#: Maximum seconds to wait until buffered accesses are stored, before the log is read.
+#: Maximum seconds to wait until buffered accesses are stored, before the access log is read.
 FLUSH_PATIENCE = 2.0
 
 
 class AccessLog:
-    """Reader of the access (audit) log."""
+    """Reader for the access (audit) log."""
 
     def __init__(self, mailbox: CoordinatorMailbox, store: CoordinationStore, reading: Blocking) -> None:
         self._mailbox = mailbox
@@ -93,7 +96,7 @@ class NoteTitles(Protocol):
 
 
 def with_titles(entries: Iterable[Mapping[str, Any]], notes: NoteTitles) -> list[Mapping[str, Any]]:
-    """Return the entries with the `title` of each note, which is None for a deleted note."""
+    """Return the entries, each with the `title` of its note. The title of a deleted note is None."""
     return [{**entry, "title": notes.title(entry["doc_id"])} for entry in entries]
 
 
@@ -104,13 +107,13 @@ PATIENCE = 5.0
 
 
 class Cursors:
-    """Durable cursors of named subscribers. Connections with the same name share a cursor."""
+    """Durable cursors of named subscribers. All connections with the same name share a cursor."""
 
     def __init__(self, mailbox: CoordinatorMailbox, store: CoordinationStore, reading: Blocking) -> None:
         self._mailbox = mailbox
         self._store = store
         self._reading = reading
-        #: Acknowledged positions that are not stored yet.
+        #: Acknowledged positions that are not stored yet, by subscriber.
         self._moving: dict[str, int] = {}
 
     async def find(self, subscriber: str) -> int | None:
@@ -120,13 +123,14 @@ class Cursors:
         return max(known, default=None)
 
     async def start(self, subscriber: str) -> int:
-        """Return the cursor of a subscriber. A new cursor starts at the head and is stored at once.
+        """Return the cursor of a subscriber. A new cursor starts at the head and is stored immediately.
 
         Raises `StorageFailed` if a new cursor cannot be stored.
         """
         found = await self.find(subscriber)
         if found is not None:
-            self._mailbox.nudge(MoveCursor(subscriber, found))  # unused cursors are deleted after a year
+            # Storing the cursor again marks it as used. Unused cursors are deleted after a year.
+            self._mailbox.nudge(MoveCursor(subscriber, found))
             return found
         try:
             return await self._mailbox.ask(MoveCursor(subscriber), within=PATIENCE)
@@ -136,18 +140,18 @@ class Cursors:
             ) from failure
 
     def acknowledge(self, subscriber: str, seq: int) -> None:
-        """Record that all events up to `seq` are processed.
+        """Record that a subscriber has processed all events up to `seq`.
 
-        `find` then returns this position, and `store` makes it durable.
+        After this call, `find` returns the new position. `store` makes the position durable.
         """
         self._moving[subscriber] = max(seq, self._moving.get(subscriber, seq))
 
     async def store(self, subscriber: str) -> None:
-        """Make acknowledgements durable.
+        """Make the acknowledgements of a subscriber durable.
 
-        A failure is logged, and the server then delivers later events again.
+        A failure is only logged. The server may then deliver events again.
 
-        If a call is cancelled, the next call stores the position.
+        If a call of `store` is cancelled, the next call stores the position.
         """
         seq = self._moving.get(subscriber)
         if seq is None:

@@ -1,8 +1,11 @@
-"""Event streams: a replay of the journal from a position, then live events, each once and in order.
+"""Event streams.
 
-A subscriber first reads pages of the journal until little is left, then listens and reads the rest. A long
-replay therefore never fills its live queue (docs/spec/events-http.md §2). For people, `Activity` returns
-journal pages newest first: recent events from the ring of the broadcaster, older events from the journal.
+A stream replays the journal from a position, then continues with live events, once and in order.
+
+A subscriber first reads pages of the journal until only a few events remain, then listens and reads the rest.
+A long replay therefore never fills the queue of live events (docs/spec/events-http.md §2). For people,
+`Activity` returns journal pages with the newest events first. Recent events come from the ring of the
+broadcaster, older events from the journal.
 """
 
 from __future__ import annotations
@@ -23,15 +26,17 @@ from lithos.kernel.actors.threads import Blocking
 from lithos.kernel.values.events import Event
 from lithos.text.words.list_filters import has_tag
 
-#: Maximum number of events that one scan reads backwards.
+#: Maximum number of events that one backward scan reads.
 LOOKED: Final = 5_000
 
 
 @frozen
 class EventSelection:
-    """A filter: any of `types` (empty: all), `agent`, none of the agents `not_by`, and `tag`.
+    """A filter for events by type, agent and tag. An empty `types` accepts all types.
 
-    A field that is None does not filter.
+    Events by the agents in `not_by` do not pass.
+
+    If `agent` or `tag` is None, the filter ignores that field.
     """
 
     types: frozenset[str] = frozenset()
@@ -52,9 +57,9 @@ class EventSelection:
 
 @frozen
 class JournalPage:
-    """Events newest first.
+    """A page of events, newest first.
 
-    All events up to `head` were checked. `is_cut` means that more events may match.
+    All events up to `head` were checked. If `is_cut` is True, more events may match.
     """
 
     events: tuple[Event, ...]
@@ -63,7 +68,7 @@ class JournalPage:
 
 
 class Activity:
-    """Read-only access to the journal, newest events first. Raises `DatabaseFailed`."""
+    """Read-only access to the journal, with the newest events first. Raises `DatabaseFailed`."""
 
     def __init__(self, broadcaster: Broadcaster, store: CoordinationStore, reading: Blocking) -> None:
         self._broadcaster = broadcaster
@@ -76,7 +81,7 @@ class Activity:
         return self._broadcaster.head
 
     async def page(self, wanted: EventSelection, most: int, after: int = 0) -> JournalPage:
-        """Return the newest `most` wanted events later than `after`."""
+        """Return the newest `most` events that pass the filter `wanted` and are later than `after`."""
         head, found, looked, oldest = self._broadcaster.head, list[Event](), 0, self._broadcaster.head + 1
         for event in islice(reversed(self._broadcaster.recent), LOOKED):
             looked, oldest = looked + 1, event.seq
@@ -101,21 +106,23 @@ class Activity:
 
 
 def types_named(known: Sequence[str], name: str) -> frozenset[str]:
-    """Return the event types for a name: a single type, or all types of a group such as `task`."""
+    """Return the event types for a name. The name is a single type, or a group such as `task`."""
     return frozenset(kind for kind in known if name in (kind, kind.partition(".")[0]))
 
 
-#: Number of events in a journal page, some 200 kB. Reading it takes a few milliseconds in a thread.
+#: Number of events per journal page, some 200 kB. A thread reads a page in a few milliseconds.
 PAGE: Final = 500
-#: Maximum characters of an unknown position that the reply quotes.
+#: Maximum characters of an unknown position that are quoted in the reply.
 QUOTED: Final = 100
 
 
 @frozen
 class EventFilter:
-    """A filter for any of `types`, and for any of `tags` or tags below them. An empty set does not filter.
+    """A filter by `types` and by `tags`, including nested tags.
 
-    Events without tags fail a tag filter.
+    An event needs one of each. An empty set does not filter.
+
+    Events without tags do not pass a tag filter.
     """
 
     types: frozenset[str] = frozenset()
@@ -123,7 +130,7 @@ class EventFilter:
 
     @classmethod
     def of(cls, types: Iterable[str] = (), tags: Iterable[str] = ()) -> EventFilter:
-        """Return a filter from lists. Values are trimmed, and empty values are ignored."""
+        """Return a filter from two lists. Values are trimmed, and empty values are ignored."""
         kept = [frozenset(filter(None, map(str.strip, values))) for values in (types, tags)]
         return cls(*kept)
 
@@ -137,9 +144,9 @@ class EventFilter:
 
 @frozen
 class Resync:
-    """A notice of a replay gap: the position is no longer in the journal, so events are lost.
+    """Notice of a replay gap: the position is no longer in the journal, so events are lost.
 
-    Live events follow the notice.
+    After the notice, live events follow.
     """
 
     since: str
@@ -148,32 +155,32 @@ class Resync:
 
 
 class SubscriberOverflow(Exception):
-    """Raised when a slow subscriber was disconnected.
+    """Raised when a subscriber was disconnected because it was too slow.
 
     The subscriber can resume from its position without losing events.
     """
 
 
 class StreamEnded(Exception):
-    """Raised when the server shuts down and no more events follow."""
+    """Raised when the server shuts down. No more events follow."""
 
 
 @define(eq=False)
 class EventStream:
-    """One subscription: a replay, then live events. Call `close` when done.
+    """One subscription: a replay, then live events. Call `close` after use.
 
-    One task calls `receive`. Other tasks may replace `wanted` or call `seek` meanwhile. A cancelled `receive`
-    or `seek` loses nothing.
+    Only one task calls `receive`. Other tasks may replace `wanted` or call `seek` meanwhile. If `receive` or
+    `seek` is cancelled, no event is lost.
     """
 
     _broadcaster: Broadcaster
     _store: CoordinationStore
     _reading: Blocking
-    #: Filter of all events that are received from now on.
+    #: Filter for all events that are received from now on.
     wanted: EventFilter
-    #: Maximum number of queued live events, or None for the configured number.
+    #: Maximum number of queued live events. None means the configured number.
     _capacity: int | None = None
-    #: Seq up to which all events are queued, received or not requested.
+    #: Seq up to which all events are queued, were received, or are not needed.
     position: int = field(init=False)
     _pending: deque[Event | Resync] = field(factory=deque, init=False)
     _subscription: Subscription | None = field(default=None, init=False)
@@ -184,7 +191,10 @@ class EventStream:
         self.position = self._broadcaster.head
 
     async def seek(self, since: str) -> None:
-        """Continue after the position `since`. An unknown position yields a `Resync`, then live events."""
+        """Continue after the position `since`.
+
+        After an unknown position, the stream continues with a `Resync` and live events.
+        """
         known = await self._reading.run(partial(self._known_position, since))
         self.close()
         self._seeks += 1
@@ -196,10 +206,10 @@ class EventStream:
             self.position = known
 
     async def receive(self) -> Event | Resync:
-        """Wait for the next event that passes the filter, and return it.
+        """Wait for the next event that passes the filter. Return this event.
 
-        Raises `SubscriberOverflow` after the last event that was queued in time, `StreamEnded` at shutdown,
-        and `DatabaseFailed` if the journal cannot be read.
+        Raises `SubscriberOverflow` after the last event that was queued before the overflow, `StreamEnded` at
+        shutdown, and `DatabaseFailed` if the journal cannot be read.
         """
         while True:
             if self._pending:
@@ -212,7 +222,7 @@ class EventStream:
                 await self._take_live(self._subscription)
 
     def take_waiting(self, most: int) -> list[Event | Resync]:
-        """Return up to `most` items that are available without waiting."""
+        """Return up to `most` items that are already available, without waiting."""
         items: list[Event | Resync] = []
         while len(items) < most:
             if not self._pending and not self._take_queued():
@@ -224,7 +234,7 @@ class EventStream:
 
     @property
     def has_overflowed(self) -> bool:
-        """True if the subscriber was disconnected for being too slow."""
+        """True if the subscriber was disconnected because it was too slow."""
         return self._subscription is not None and self._subscription.overflowed
 
     def close(self) -> None:
@@ -260,16 +270,16 @@ class EventStream:
             self._pending.append(event)
 
     async def _read_on(self) -> None:
-        """Replay one page.
+        """Read the next page of the replay.
 
-        Subscribe near the end of the journal, and go live when no event is left to read.
+        Subscribe near the end of the journal. When no event is left to read, go live.
         """
         count = await self._take_page()
         if count is None:
             return
         if self._subscription is None:
-            # A page of large events is short, so a short page is the last only if it is empty or near the
-            # head.
+            # A page of large events has fewer events. A short page is therefore only the last page if it is
+            # empty or near the head.
             if not count or (count < PAGE and self.position >= self._broadcaster.head - PAGE):
                 self._subscription = self._broadcaster.listen(self._accepts, self._capacity)
         elif not count:
@@ -279,7 +289,7 @@ class EventStream:
         return self.wanted.passes(event)
 
     async def _take_page(self) -> int | None:
-        """Queue the next events and return their number. Return None if a `seek` made them obsolete."""
+        """Queue the next events and return their number. If `seek` was called meanwhile, return None."""
         await trio.lowlevel.checkpoint()
         position, seeks = self.position, self._seeks
         recent, pruned_through = self._broadcaster.after(position), 0
@@ -289,7 +299,7 @@ class EventStream:
             if seeks != self._seeks:
                 return None
         if pruned_through > position:
-            # The retention deleted events that a slow reader had not read.
+            # The retention deleted events that this reader had not read yet.
             self._lose_track(str(position))
         elif events:
             self.position = events[-1].seq
@@ -301,20 +311,20 @@ class EventStream:
         self.position = self._broadcaster.head
 
     def _known_position(self, since: str) -> int | None:
-        """Return the seq of a position, or None if later events are missing from the journal."""
+        """Return the seq for a position, or None if the journal lacks events after it."""
         seq = parse_position(since)
         return seq if seq is not None and self._store.knows_position(seq) else None
 
 
 def parse_position(text: str) -> int | None:
-    """Return the seq of a position, or None if the text is not a valid seq."""
+    """Return the seq for a position, or None if the text is not a valid seq."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 @define(eq=False)
 class EventStreams:
-    """Factory of event streams over the journal and the broadcaster."""
+    """Factory for event streams, which combine the journal and the broadcaster."""
 
     _broadcaster: Broadcaster
     _store: CoordinationStore
@@ -326,7 +336,7 @@ class EventStreams:
         return self._broadcaster.head
 
     async def find(self, kind: str, at: datetime, passes: Callable[[Event], bool]) -> Event | None:
-        """Return the first event of a type around a time that `passes` accepts, or None."""
+        """Return the first event of a type around the time `at` for which `passes` returns True, or None."""
         return await self._reading.run(lambda: self._store.find_event(kind, at, passes))
 
     async def open(self, since: str | None, wanted: EventFilter, capacity: int | None = None) -> EventStream:

@@ -1,4 +1,4 @@
-"""Calls with a `request_id` are served once. A retry gets the same answer, even after a restart."""
+"""Calls with a `request_id` are executed only once. A retry gets the same answer, even after a restart."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ log = get_logger("lithos.requests")
 
 T = TypeVar("T")
 Answer = Mapping[str, Any] | None
-#: Function that serves a call. If the call was recorded before and may have taken effect, it gets the time of
-#: the recording.
+#: Function that executes a call. If the call was recorded earlier and may have taken effect, the argument is
+#: the time of the recording.
 Serve = Callable[[datetime | None], Awaitable[Answer]]
 #: Maximum seconds to wait until a call is recorded.
 DEADLINE = 30.0
@@ -31,7 +31,7 @@ _MADE: ContextVar[str | None] = ContextVar("made", default=None)
 
 
 def id_to_make() -> str | None:
-    """Return the id of the object that the running call creates, or None if any id is allowed."""
+    """Return the id for the object that the running call creates, or None if any id is allowed."""
     return _MADE.get()
 
 
@@ -62,10 +62,11 @@ class Requests:
         tool: str,
         arguments: Mapping[str, Any],
     ) -> Answer:
-        """Serve a call and return its answer. A retry returns the answer of the first call.
+        """Execute a call and return its answer. A retry gets the answer of the first call.
 
-        A retry during the first call waits for it. Raises `InvalidInput` if the id belongs to another call,
-        and the refusals of `serve`. Refusals are not recorded because they changed nothing.
+        If the first call is still running, a retry waits until it ends. Raises `InvalidInput` if the id
+        belongs to another call, and the refusals of `serve`. A refused call changed nothing, so no answer is
+        recorded for it.
         """
         call = Call.of(caller, agent, request_id, tool, arguments)
         while (running := self._running.get(call.key)) is not None:
@@ -99,7 +100,7 @@ class Requests:
         return answer
 
     async def _end(self, call: Call, answer: str | None) -> None:
-        """Record the answer. If this fails, a retry finds the created object by its id."""
+        """Record the answer. If this fails, a retry still finds the created object by its id."""
         try:
             await self._submit(EndCall(agent=call.agent, key=call.key, answer=answer))
         except LithosError as failure:

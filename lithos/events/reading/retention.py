@@ -1,6 +1,6 @@
-"""Retention of `coordination.db`, which deletes old rows in the background in small batches.
+"""Retention for `coordination.db`, which deletes old rows in small batches in the background.
 
-A step deletes some hundred rows in a commit of the coordinator, then pauses for four times the duration (rate
+A step deletes some hundred rows in a commit of the coordinator, then pauses for four times its duration (rate
 limit). Tasks and findings are kept, because people and agents wrote them.
 """
 
@@ -38,42 +38,44 @@ from lithos.kernel.values.messages import BoardCommand
 
 log = get_logger("lithos.upkeep")
 
-#: Seconds between the start and the first run, and between two runs. A run starts early if many rows are
-#: stored.
+#: Seconds between the start and the first run, and between two runs. If many rows are stored, a run starts
+#: early.
 FIRST, INTERVAL = 20.0, 600.0
-#: Number of rows to delete in one step. Writes wait for the step: 3 ms, or 15 ms on a busy machine.
+#: Number of rows that one step deletes. Writes wait for the step: 3 ms, or 15 ms on a busy machine.
 STEP: Final = 100
-#: Pause after a step as a multiple of the step's duration, and minimum pause in seconds.
+#: Pause after a step, as a multiple of the step's duration, and minimum pause in seconds.
 PAUSE_TIMES, PAUSE_LEAST = 4.0, 0.02
 #: Maximum seconds to wait for one step.
 PATIENCE: Final = 60.0
-#: Number of agents to check at once for owned rows. Each check scans the tasks.
+#: Number of agents per check for rows that the agents own. A check scans all tasks.
 ASKED: Final = 5_000
 
-#: Idle time after which a cursor, or an agent that owns nothing, is deleted.
+#: Idle time after which a cursor is deleted, or an agent that owns no rows.
 IDLE: Final = timedelta(days=365)
-#: Maximum number of agents, and of their bytes. Beyond it, the agents idle for longest are deleted early.
+#: Maximum number of agents, and of their bytes. Beyond these limits, the agents that were idle for longest
+#: are deleted early.
 AGENTS, AGENT_BYTES = 20_000, 64 * 1024 * 1024
 CURSORS: Final = 10_000
-#: Number of deleted notes whose read counts are kept, in case a note returns. Each takes 200 bytes of memory.
+#: Maximum number of deleted notes whose read counts are kept, in case a note is restored. A count takes 200
+#: bytes of memory.
 GONE_NOTES: Final = 1_000
-#: Journal size in bytes for each configured event, and minimum journal size. A typical event takes some 400
-#: bytes.
+#: Maximum journal size in bytes per configured event, and minimum value of that size. A typical event takes
+#: some 400 bytes.
 EVENT_BYTES, LEAST_JOURNAL_BYTES = 2_560, 16 * 1024 * 1024
 
 RetentionCommand = UpkeepStep | BoardCommand[int]
 
 
 class Retentions(tuple[Retention, ...]):
-    """The old rows of all capabilities, in the order of their deletion."""
+    """The retentions of all capabilities, in the order in which they delete rows."""
 
     __slots__ = ()
 
 
 class Upkeep:
-    """Background deletion of rows that are too old or too many.
+    """Background deletion of rows that are too old or exceed a limit.
 
-    Steps run one after the other, never two at once.
+    Steps run one after another, never concurrently.
     """
 
     def __init__(
@@ -86,20 +88,20 @@ class Upkeep:
         settled: SettledClock,
         others: Retentions,
     ) -> None:
-        """Create the retention. `others` are the old rows of other capabilities."""
+        """Create the retention. `others` are the retentions of other capabilities."""
         self._coordinator = coordinator
         self._rows = journal.rows(OldRows)
         self._owners = journal.owners
         self._reading = reading
         self._clock = settled
         self._events = events
-        #: Maximum size of the journal in bytes, derived from its maximum number of events.
+        #: Maximum size of the journal in bytes. It depends on the configured maximum number of events.
         self.journal_bytes = max(LEAST_JOURNAL_BYTES, self._events.journal_size * EVENT_BYTES)
         self._notes = notes
         self._others = others
 
     async def run(self) -> None:
-        """Run the retention periodically until cancelled, and early if many rows were stored."""
+        """Run the retention periodically until cancelled. If many rows were stored, run it early."""
         await trio.sleep(FIRST)
         while True:
             has_grown = self._coordinator.has_grown
@@ -110,7 +112,7 @@ class Upkeep:
     async def look(self) -> None:
         """Delete all rows that are due.
 
-        If a part fails, the error is logged and the other parts still run.
+        If one kind of row cannot be deleted, the error is logged and the other kinds are still processed.
         """
         now, events = self._clock(), self._events
         audit = DropAudit(now - timedelta(days=events.audit_days), events.audit_rows, STEP)
@@ -127,7 +129,7 @@ class Upkeep:
             await survive("old rows kept until the next check", partial(_tell, what, part), what=what)
 
     async def _drop_events(self) -> int:
-        """Delete the oldest events, so that the journal keeps its maximum number of events and bytes."""
+        """Delete the oldest events if the journal exceeds its maximum number of events or bytes."""
         size, keep = self.journal_bytes, self._events.journal_size
         through = await self._reading.run(lambda: self._rows.surplus_events(size, keep))
         return 0 if through is None else await self._drop_all(DropEvents(through, STEP))
@@ -182,7 +184,7 @@ async def _tell(what: str, part: Callable[[], Awaitable[int]]) -> None:
 
 
 def surplus_agents(agents: Iterable[Agent], idle_before: datetime) -> list[Agent]:
-    """Return agents that were idle for too long or exceed the limits, the agent idle for longest first."""
+    """Return the agents that were idle for too long or exceed the limits, longest idle first."""
     left, kept, surplus = AGENT_BYTES, 0, list[Agent]()
     for agent in sorted(agents, key=lambda agent: agent.last_seen_at, reverse=True):
         left, kept = left - size_of(agent), kept + 1

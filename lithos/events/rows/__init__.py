@@ -1,7 +1,7 @@
-"""Access to `coordination.db`: the journal and its tables.
+"""Storage of the journal and its tables in `coordination.db`.
 
-Its own package and later ones use it.
-Never here: the meaning of rows of other capabilities.
+`lithos.events` and later packages use this package. The package must not interpret rows of other
+capabilities.
 """
 
 ROLE = "rows"

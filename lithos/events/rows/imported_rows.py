@@ -1,8 +1,8 @@
-"""Import of rows into a table, row by row, in an open transaction (docs/spec/integration.md §1).
+"""Import of single rows into a table, in an open transaction (docs/spec/integration.md §1).
 
-`imported_rows` stores the hash of each row at its import, which decides what a later import may do. A row
-that is unchanged here is updated from the source. A row that was changed or deleted here stays so. A row that
-already existed here with the same key belongs to another agent.
+The table `imported_rows` stores the hash of each row at the time of its import. The hash determines what a
+later import may do. A row that is unchanged here is updated from the source. A row that was changed or
+deleted here stays so. If a different row with the same key already existed here, that row stays as it is.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _TAKEN: Final = "another row here has the same key and was kept"
 
 
 class RowMerger:  # bounded: ends with its call
-    """An import of rows into one table over the writing connection.
+    """Importer of rows into one table. It uses the writing connection.
 
-    With `dry_run`, the import only reports the outcome.
+    With `dry_run`, the import only reports its results.
     """
 
     def __init__(self, connection: apsw.Connection, table: CarriedTable, *, dry_run: bool) -> None:
@@ -66,12 +66,12 @@ class RowMerger:  # bounded: ends with its call
         taken = " AND ".join(f"{name}=?" for name in table.unique)
         self._taken = f"SELECT 1 FROM {table.name} WHERE {taken}" if taken else ""  # noqa: S608
         self._uniques = [names.index(name) for name in table.unique]
-        #: Rows that were inserted, and rows that were updated.
+        #: Inserted rows, and updated rows.
         self.created: list[TableRow] = []
         self.updated: list[TableRow] = []
 
     def merge(self, rows: Iterable[TableRow]) -> Carried:
-        """Merge rows and return their outcomes."""
+        """Merge rows and return the results."""
         same, kept = 0, list[KeptRow]()
         for row in rows:
             reason = self._merge(row)
@@ -82,9 +82,10 @@ class RowMerger:  # bounded: ends with its call
         return Carried(len(self.created), len(self.updated), same, tuple(kept))
 
     def _merge(self, row: TableRow) -> str | None:
-        """Merge a row.
+        """Merge one row.
 
-        Return the reason if the row was not imported, "" if it was written, or None if it already existed.
+        Return the reason if the row was not imported, "" if it was written, or None if it already existed
+        here.
         """
         key, digest = self._table.key(row), digest_of(row)
         noted = self._noted(key)
@@ -130,23 +131,23 @@ class RowMerger:  # bounded: ends with its call
 
 
 def note_imported(connection: apsw.Connection, table: str, key: str, value: str) -> None:
-    """Remember an imported row by its key."""
+    """Record that a row was imported, by its key."""
     connection.execute("INSERT OR REPLACE INTO imported_rows VALUES(?,?,?)", (table, key, value))
 
 
 def key_text(key: TableRow) -> str:
-    """Return a readable form of a key: its only text, or else a JSON list."""
+    """Return a readable form of a key. A key of one text is that text, and other keys are a JSON list."""
     return key[0] if len(key) == 1 and isinstance(key[0], str) else json.dumps(key, ensure_ascii=False)
 
 
 def digest_of(row: Iterable[Value]) -> str:
-    """Return a hash of a row's values and their types."""
+    """Return a hash of the values in a row, including their types."""
     text = json.dumps(list(row), default=repr)
     return hashlib.blake2b(text.encode(), digest_size=_DIGEST).hexdigest()
 
 
 def merge_agents(connection: apsw.Connection, rows: Iterable[TableRow], *, dry_run: bool) -> Carried:
-    """Merge agents by id. Missing values are filled in, and the earliest and latest times are kept."""
+    """Merge agents by id. Missing values are filled in. The earliest and latest times are kept."""
     created, updated, same, agents = 0, 0, 0, list[Agent]()
     for row in rows:
         found: list[Any] = connection.execute(f"{AGENTS.select} WHERE id=?", (row[0],)).fetchall()
@@ -162,7 +163,10 @@ def merge_agents(connection: apsw.Connection, rows: Iterable[TableRow], *, dry_r
 
 
 def united(here: TableRow, theirs: TableRow) -> TableRow:
-    """Merge two rows of an agent. Values from here win, and the earliest and latest times are kept."""
+    """Return two rows of an agent merged into one.
+
+    Values from here win. The earliest and latest times are kept.
+    """
     times = [str(moment) for moment in (*here[3:5], *theirs[3:5]) if moment is not None] or [EPOCH_TEXT]
     lasts = [str(row[4]) for row in (here, theirs) if row[4] is not None] or [max(times)]
     return (
@@ -178,7 +182,7 @@ def united(here: TableRow, theirs: TableRow) -> TableRow:
 def merge_accesses(
     connection: apsw.Connection, source: str, rows: Iterable[TableRow], *, dry_run: bool
 ) -> Carried:
-    """Append accesses that are later in the log of `source` than the last imported access."""
+    """Append the accesses that come after the last imported access in the log of `source`."""
     noted: list[Any] = connection.execute(
         "SELECT hash FROM imported_rows WHERE of_table=? AND of_key=?", (ACCESSES.name, source)
     ).fetchall()

@@ -1,6 +1,6 @@
-"""Deletion of old rows of `coordination.db` in small steps (docs/spec/coordination.md §1).
+"""Deletion of old `coordination.db` rows in small steps (docs/spec/coordination.md §1).
 
-Later rows reuse the free pages. The file itself does not shrink.
+Later rows reuse the freed pages. The file does not shrink.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from lithos.kernel.databases.table import Rows, listed
 from lithos.kernel.values.principals import ENRICH_AGENT
 from lithos.kernel.values.times import format_time
 
-#: Read counts of accesses that were deleted from the log, one row per note.
+#: Read counts for accesses that were deleted from the log, with one row per note.
 READ_COUNTS: Final = """
 CREATE TABLE IF NOT EXISTS read_counts(doc_id TEXT PRIMARY KEY, reads INTEGER NOT NULL) WITHOUT ROWID;
 """
-#: Index that counts reads by note and agent without scanning other accesses, of which there are many more.
+#: Index to count reads by note and agent. It excludes other accesses, of which there are many more.
 READ_INDEX: Final = (
-    "DROP INDEX IF EXISTS access_log_reads;"  # from earlier versions, without the agent
+    "DROP INDEX IF EXISTS access_log_reads;"  # index of earlier versions, without the agent
     "CREATE INDEX IF NOT EXISTS access_log_readers ON access_log(doc_id, agent_id, timestamp)"
     " WHERE operation='read';"
 )
@@ -39,9 +39,9 @@ COUNT_READS: Final = (
 
 
 def before_us(name: str) -> str:
-    """Return a scalar subquery for the highest rowid that an upstream server stored.
+    """Return a scalar subquery for the highest rowid that an upstream server stored in a table.
 
-    Rows up to this rowid are kept.
+    Rows up to the returned rowid are kept.
     """
     return f"(SELECT COALESCE(MAX(value), 0) FROM meta WHERE name='{name}')"  # noqa: S608 - our names
 
@@ -54,7 +54,7 @@ _OLD_AUDIT: Final = (
     f"SELECT id FROM access_log WHERE timestamp<? AND id>{before_us('old_accesses')}"  # noqa: S608 - constants
     " ORDER BY timestamp LIMIT ?"
 )
-#: Agents that an upstream server stored, which are kept.
+#: Agents that an upstream server stored. They are kept.
 _OLD_AGENTS: Final = (
     "SELECT id FROM agents WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - constants
     f" AND rowid<={before_us('old_agents')}"
@@ -68,12 +68,12 @@ _SURPLUS_CURSORS: Final = (
     "SELECT subscriber FROM cursors WHERE subscriber<>?1 AND (updated_at<?2 OR subscriber NOT IN"
     " (SELECT subscriber FROM cursors ORDER BY updated_at DESC LIMIT ?3)) ORDER BY updated_at LIMIT ?4"
 )
-#: A page of the journal, newest first: seq and size in bytes of each event.
+#: A page of the journal, newest first: the seq and the size in bytes of each event.
 _EVENT_SIZES: Final = (
     "SELECT seq, octet_length(payload)+octet_length(tags)+octet_length(agent)+octet_length(origin)+64"
     " FROM events WHERE seq<? ORDER BY seq DESC LIMIT ?"
 )
-#: Number of events whose sizes are read at once.
+#: Number of events whose sizes are read per query.
 _PAGE: Final = 2_000
 
 
@@ -81,15 +81,17 @@ class OldRows(Rows):
     """The rows of `coordination.db` that the retention may delete."""
 
     def drop(self, step: UpkeepStep) -> int:
-        """Run a step of the retention, and return the number of deleted rows."""
+        """Run a retention step, and return the number of deleted rows."""
         return _STEPS[type(step)](self, step)
 
     # -- reading -------------------------------------------------------------------------------
 
     def owners(self, agent_ids: list[str], columns: Iterable[tuple[str, str]]) -> set[str]:
-        """Return which of these agents are in one of the columns (by table) or come from an upstream server.
+        """Return which of these agents own rows or come from an upstream server.
 
-        Each column is scanned once.
+        `columns` are the owner columns by table.
+
+        Each owner column is scanned once.
         """
         owning = [
             f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608
@@ -98,7 +100,10 @@ class OldRows(Rows):
         return {name for sql in (*owning, _OLD_AGENTS) for name in self._texts(sql, listed(agent_ids))}
 
     def last_but(self, keep: int) -> int | None:
-        """Return the newest seq that is not among the last `keep` events, or None if all events are."""
+        """Return the newest seq that is not among the last `keep` events.
+
+        If there are at most `keep` events, return None.
+        """
         row = self._first("SELECT seq FROM events ORDER BY seq DESC LIMIT 1 OFFSET ?", keep)
         return None if row is None else int(row[0])
 

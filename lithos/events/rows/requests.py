@@ -1,4 +1,4 @@
-"""Rows of calls with a `request_id` in `coordination.db`, limited by `MOST_KEPT` and `KEPT`."""
+"""Rows in `coordination.db` for calls with a `request_id`. `MOST_KEPT` and `KEPT` limit them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ CREATE INDEX IF NOT EXISTS requests_time ON requests(begun_at);
 
 
 class RequestRows(Rows):
-    """The recorded calls as one connection sees them. Writing requires an open transaction."""
+    """The recorded calls as one connection sees them. Writes require an open transaction."""
 
     def begin(self, key: str, digest: str, now: datetime) -> RecordedCall:
-        """Record a call unless it is known. Calls that are too old or exceed the maximum are deleted."""
+        """Record a call, unless it is already recorded.
+
+        Calls that are too old or exceed the maximum are deleted.
+        """
         run = self.connection.execute
         run("DELETE FROM requests WHERE begun_at<?", (format_time(now - KEPT),))
         rows = run("SELECT begun_at,digest,answer FROM requests WHERE key=?", (key,)).fetchall()

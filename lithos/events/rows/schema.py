@@ -1,7 +1,7 @@
-"""Schema of `coordination.db`, composed of the tables of each capability, and migration of older files.
+"""Schema of `coordination.db`, composed of the capabilities' tables, and migration of older files.
 
-Specified in docs/spec/coordination.md §1. The migration is idempotent. Indexes are separate, because an older
-file must get its missing columns before an index can use them.
+The schema is specified in docs/spec/coordination.md §1. The migration is idempotent. Indexes are created
+separately, because an older file must get its missing columns before an index can use them.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ log = get_logger("lithos.coordination")
 
 @frozen(kw_only=True)
 class CapabilityTables:
-    """Tables of one capability in `coordination.db`.
+    """The `coordination.db` tables of one capability.
 
-    * `place`: position in the order in which tables are created;
+    * `place`: position in the creation order of tables;
     * `create`, `indexes`: SQL;
-    * `columns`: columns that older files may lack, with their definitions;
-    * `times`: columns with times, which are compared as text and therefore need one format. True means that
-      the time is required;
-    * `protected`: names in `meta` for the highest rowid of a table when an older file was first served. Rows
-      up to it come from an upstream server and are kept, whatever their age;
-    * `owners`: columns with the agent ids of row owners, by table. These agents are kept;
-    * `prepare`: called before columns are added. The returned callable is called afterwards.
+    * `columns`: columns that may be missing in older files, with their definitions;
+    * `times`: columns that contain times. Times are compared as text and therefore need one format. True
+      means that a time is required;
+    * `protected`: names in `meta` under which the highest rowid of a table is stored when an older file is
+      first served. Rows up to that rowid come from an upstream server and are kept, whatever their age;
+    * `owners`: columns that contain the agent ids of row owners, by table. These agents are kept;
+    * `prepare`: called before columns are added. It returns a callable that is called afterwards.
     """
 
     place: int
@@ -49,9 +49,9 @@ _WRITTEN_BY_US: Final = "____-__-__T__:__:__.______+00:00"
 
 
 def upgrade(connection: apsw.Connection, now: datetime, tables: Sequence[CapabilityTables]) -> None:
-    """Migrate a file: rename, add and convert columns of an older version. A current file is not changed.
+    """Migrate a file of an older version: rename, add and convert columns. A current file does not change.
 
-    Runs inside a transaction after the tables exist, and creates their indexes.
+    The function runs inside a transaction after the tables were created, and creates their indexes.
     """
     converting = [each.prepare(connection) for each in tables if each.prepare is not None]
     for each in tables:
@@ -74,9 +74,11 @@ def columns_of(connection: apsw.Connection, table: str) -> set[str]:
 
 
 def _rewrite_times(connection: apsw.Connection, times: Mapping[str, Mapping[str, bool]]) -> None:
-    """Convert all times to UTC with microseconds. An invalid time becomes the epoch if required, else NULL.
+    """Convert all times to UTC with microseconds.
 
-    The table `unreadable_times` keeps the original value. NULL stays NULL.
+    An invalid time becomes the epoch if a time is required, else NULL.
+
+    The original value is kept in the table `unreadable_times`. NULL stays NULL.
     """
 
     def rewrite(*texts: apsw.SQLiteValue) -> str | None:

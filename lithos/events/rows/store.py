@@ -1,6 +1,6 @@
 """The database `coordination.db`: agents, access log and event journal (docs/spec/coordination.md §1).
 
-One connection writes. Each change and its event are one transaction with one sync. A second, read-only
+One connection writes. A change and its event are stored in one transaction with one sync. A second, read-only
 connection answers queries.
 """
 
@@ -30,7 +30,7 @@ from lithos.kernel.values.times import format_optional, format_time, parse_time
 
 R = TypeVar("R", bound=Rows)
 
-#: Number of events to scan for an event, from shortly before its time.
+#: Number of events to scan for one event, starting shortly before its time.
 _NEAR: Final = 1_000
 _SLACK: Final = timedelta(seconds=2)
 _TABLES = """
@@ -55,7 +55,7 @@ CREATE INDEX IF NOT EXISTS access_log_time ON access_log(timestamp);
 
 _ACCESSES: Final = Table("access_log", AuditRow, timestamp=TIME)
 _EVENTS: Final = "SELECT seq,type,agent,payload,tags,timestamp,origin FROM events"
-#: Size of a journal page in bytes after which the page ends.
+#: Number of bytes after which a journal page ends.
 PAGE_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -84,17 +84,17 @@ IMPORT_TABLES: Final = CapabilityTables(place=5, create=LEDGER_TABLE)
 
 
 class CoordinationStore(Database):
-    """The store over `coordination.db`.
+    """Store for `coordination.db`.
 
     Opening a damaged file raises an error, because tasks and claims cannot be rebuilt.
     """
 
-    #: Columns with the ids of the agents that own a row, by table.
+    #: Columns that contain the ids of row owners (agents), by table.
     owners: ClassVar[tuple[tuple[str, str], ...]]
 
     @classmethod
     def lay_out(cls, tables: Iterable[CapabilityTables]) -> None:
-        """Declare the tables of all capabilities. Must be called before the database is opened."""
+        """Declare the tables of all capabilities. Call this method before the database is opened."""
         ordered = sorted(tables, key=lambda each: each.place)
 
         def upgrade_all(writer: apsw.Connection, now: datetime) -> None:
@@ -106,22 +106,22 @@ class CoordinationStore(Database):
 
     @classmethod
     def open_read_only(cls, path: Path) -> CoordinationStore:
-        """Open an existing database read-only, even while another process has it open."""
+        """Open an existing database read-only. Another process may have it open."""
         reader = open_reader(path)
         return cls(path, (reader, reader))
 
     def rows(self, kind: type[R]) -> R:
-        """Return rows over the read connection."""
+        """Return row access over the read connection."""
         return kind(self._reader)
 
     def written(self, kind: type[R]) -> R:
-        """Return rows over the writing connection, including uncommitted changes."""
+        """Return row access over the writing connection, including uncommitted changes."""
         return kind(self._writer)
 
     # -- writing, inside a transaction ---------------------------------------------------------
 
     def append_events(self, events: Iterable[Event]) -> None:
-        """Add events, whose seqs must be above all earlier seqs."""
+        """Append events. Their seqs must be higher than all earlier seqs."""
         rows = [_event_row(event) for event in events]
         if rows:
             self._writer.executemany("INSERT INTO events VALUES(?,?,?,?,?,?,?)", rows)
@@ -138,12 +138,12 @@ class CoordinationStore(Database):
             self.written(OldRows).drop(DropEvents(through=last, most=most))
 
     def put_agents(self, agents: Collection[Agent]) -> None:
-        """Insert or update agents. Columns that this version does not know keep their values."""
+        """Insert or update agents. Columns that this version does not use keep their values."""
         if agents:
             self._writer.executemany(AGENTS.upsert, map(AGENTS.row, agents))
 
     def move_cursor(self, subscriber: str, seq: int, now: datetime) -> None:
-        """Store the position of a subscriber. A cursor never moves back."""
+        """Store the position of a subscriber. A cursor never moves backwards."""
         self._writer.execute(
             "INSERT INTO cursors VALUES(?,?,?) ON CONFLICT(subscriber) DO UPDATE SET seq=excluded.seq,"
             " updated_at=excluded.updated_at WHERE excluded.seq>=cursors.seq",
@@ -151,7 +151,7 @@ class CoordinationStore(Database):
         )
 
     def cursor_being_written(self, subscriber: str) -> int | None:
-        """Return the position of a subscriber as the open transaction sees it."""
+        """Return the position of a subscriber, as seen inside the open transaction."""
         return _cursor(self._writer, subscriber)
 
     def add_audit(self, rows: Collection[AuditRow]) -> None:
@@ -174,7 +174,7 @@ class CoordinationStore(Database):
         return self._number("SELECT value FROM meta WHERE name='next_seq'")
 
     def head(self) -> int:
-        """Return the seq of the newest event, or the start position of a journal without events."""
+        """Return the seq of the newest event. If the journal has no events, return its start position."""
         return self._number(
             "SELECT COALESCE((SELECT MAX(seq) FROM events),"
             " (SELECT MAX(value) FROM meta WHERE name IN ('pruned_through', 'began_at')))"
@@ -185,7 +185,7 @@ class CoordinationStore(Database):
         return self._number("SELECT value FROM meta WHERE name='pruned_through'")
 
     def settled(self) -> datetime | None:
-        """Return the last time of the retention, else the time of the newest event, else None."""
+        """Return the stored time of the retention, else the time of the newest event, else None."""
         rows = self._ask(
             "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', value, 'unixepoch') FROM meta WHERE name='settled'"
             " UNION ALL SELECT * FROM (SELECT timestamp FROM events ORDER BY seq DESC LIMIT 1) LIMIT 1"
@@ -201,13 +201,13 @@ class CoordinationStore(Database):
         return list(self._events_after(seq, limit))
 
     def newest_events(self, limit: int) -> list[Event]:
-        """Return the newest events in order."""
+        """Return the newest `limit` events in order."""
         return list(_as_events(self._ask(f"{_EVENTS} ORDER BY seq DESC LIMIT ?", limit)))[::-1]
 
     def events_before(self, seq: int, limit: int) -> list[Event]:
         """Return at most `limit` events earlier than `seq`, newest first.
 
-        If events are large, return fewer events.
+        If events are large, fewer events are returned.
         """
         rows = self._reader.execute(f"{_EVENTS} WHERE seq<? ORDER BY seq DESC LIMIT ?", (seq, limit))
         return list(_until_full(_as_events(rows)))
@@ -219,9 +219,9 @@ class CoordinationStore(Database):
         )
 
     def find_event(self, kind: str, at: datetime, passes: Callable[[Event], bool]) -> Event | None:
-        """Return the first event of a type around a time that `passes` accepts, or None.
+        """Return the first event of a type around the time `at` for which `passes` returns True, or None.
 
-        The time is found by bisection, because seqs and times increase together.
+        The position is found by bisection, because seqs and times increase together.
         """
         moment = format_time(at - _SLACK)
         low, high = self.pruned_through(), self.head()
@@ -236,14 +236,14 @@ class CoordinationStore(Database):
         return next((event for event in near if event.draft.type == kind and passes(event)), None)
 
     def journalled(self, kind: str, origins: Iterable[str]) -> set[str]:
-        """Return which of these origins belong to an event of the given type in the journal."""
+        """Return which of these origins have an event of the given type in the journal."""
         wanted = set(origins)
         return {row[0] for row in self._ask("SELECT origin FROM events WHERE type=?", kind)} & wanted
 
     def page_after(self, seq: int, limit: int) -> tuple[list[Event], int]:
-        """Return at most `limit` events later than `seq`, in order, with the current `pruned_through`.
+        """Return at most `limit` events later than `seq`, in order, and the current `pruned_through`.
 
-        If events are large, a page is shorter, so that no reader holds more than a few megabytes.
+        If events are large, the page is shorter, so that a reader never needs more than a few megabytes.
         """
         with self._reader:
             events, pruned_through = list(_until_full(self._events_after(seq, limit))), self.pruned_through()
@@ -252,9 +252,10 @@ class CoordinationStore(Database):
     def knows_position(self, seq: int) -> bool:
         """Return whether the journal still has every event after `seq`.
 
-        This is the case if the journal has `seq`, was pruned exactly through it or starts there. Each start
-        of a server jumps ahead to the clock. Any other seq therefore comes from a lost journal, or was
-        assigned after the backup from which this journal was restored.
+        The result is True if the journal contains the event `seq` or the event after it, was pruned exactly
+        through `seq`, or starts at `seq`. At each server start, the next seq jumps ahead to the clock. Any
+        other seq therefore comes from a lost journal, or was assigned after the backup from which this
+        journal was restored.
         """
         rows = self._ask(
             "SELECT 1 FROM events WHERE seq IN (?1,?2)"
@@ -267,7 +268,7 @@ class CoordinationStore(Database):
         return bool(rows)
 
     def cursor(self, subscriber: str) -> int | None:
-        """Return the position of a named subscriber, or None."""
+        """Return the position of a named subscriber, or None if it is unknown."""
         return _cursor(self._reader, subscriber)
 
     def counts(self, now: datetime) -> CoordinationCounts:
@@ -303,7 +304,11 @@ class CoordinationStore(Database):
         return [(row[0], *map(str, row[1:])) for row in self._ask(sql, *given, limit)]
 
     def accessed(self, begin: datetime, end: datetime) -> list[tuple[str, int, int]]:
-        """Return for each agent in a period the number of notes read and of searches with results."""
+        """Return the activity of each agent in a period.
+
+        A row contains an agent id, the number of notes that the agent read, and the number of its searches
+        with results.
+        """
         sql = (
             "SELECT IFNULL(agent_id,'unknown'),"  # noqa: S608 - constants
             f" COUNT(DISTINCT CASE operation WHEN '{READ}' THEN doc_id END),"
@@ -313,9 +318,9 @@ class CoordinationStore(Database):
         return [(str(row[0]), row[1], row[2]) for row in self._ask(sql, format_time(begin), format_time(end))]
 
     def read_after(self, place: int, since: datetime, most: int) -> tuple[set[str], int]:
-        """Return the ids of notes read since a time, and the next place to read from.
+        """Return the ids of notes that were read since a time, and the position to continue from.
 
-        At most `most` accesses after `place` are read.
+        At most `most` accesses after the position `place` are read.
         """
         sql = (
             f"SELECT id, CASE WHEN operation='{READ}' AND timestamp>=? THEN doc_id END FROM access_log"  # noqa: S608
@@ -334,11 +339,11 @@ class CoordinationStore(Database):
 
 
 def _count_on(writer: apsw.Connection, clock: int) -> None:
-    """Raise the next seq to the clock (Unix time in ms) if the clock is ahead. Seqs never decrease.
+    """Raise the next seq to the clock (Unix time in ms) if the clock is ahead. The next seq never decreases.
 
-    A file that was restored or created again does not know the later seqs that an earlier server assigned.
+    A file that was restored or recreated lacks the later seqs that an earlier server assigned.
     """
-    # Position that subscribers got as the head while there were no events.
+    # This is the head position that subscribers got while there were no events.
     writer.execute(
         "INSERT OR IGNORE INTO meta SELECT 'began_at',"
         " COALESCE(MIN(seq), (SELECT value FROM meta WHERE name='next_seq'), ?)-1 FROM events",

@@ -1,7 +1,6 @@
 """Event streams over SSE and WebSocket.
 
-Only its own package uses it.
-Never here: the meaning of an event.
+Only the package `events` uses this package. The package must not interpret events.
 """
 
 ROLE = "pages"

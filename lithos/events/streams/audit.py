@@ -18,12 +18,12 @@ from lithos.server.http.quart_app import json_response, refuse
 log = get_logger("lithos.front.audit")
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
-#: Pattern of a time zone whose `+` became a space, as happens in query strings.
+#: Pattern of a time zone whose `+` became a space, which query strings often cause.
 _LOST_PLUS: Final = re.compile(r"(:\d{2}(?:[.,]\d+)?) (\d{2}:?\d{2})$")
 
 
 def add_audit(access_log: AccessLog, notes: NoteTitles, app: QuartTrio) -> None:
-    """Add `/audit`. With `titles=true`, each entry has the `title` of its note."""
+    """Add `/audit` to `app`. With `titles=true`, entries include the `title` of their note."""
 
     @app.get("/audit")
     async def show_accesses() -> Response:
@@ -54,7 +54,7 @@ def read_after(text: str) -> datetime | None:
 
 
 def read_limit(text: str) -> int:
-    """Parse the limit and clamp it. Return the default if it is not an integer."""
+    """Return the limit within its allowed range. If it is not an integer, return the default."""
     try:
         return min(max(int(text), 1), MAX_LIMIT)
     except ValueError:

@@ -1,6 +1,7 @@
-"""Event subscriptions over SSE and WebSocket: connection limits, query parameters and frame encoding.
+"""Event subscriptions over SSE and WebSocket: connection limits, query parameters and encoding.
 
-Events and resync notices are encoded as JSON objects, WebSocket frames and server-sent events.
+Events and resync notices are encoded as JSON objects, which are sent in WebSocket frames or as server-sent
+events.
 """
 
 from __future__ import annotations
@@ -22,16 +23,19 @@ from lithos.server.http.ports import EncodedFrames, compact_json
 
 KEEPALIVE_FRAME: Final = b": keepalive\n\n"
 OVERFLOW_FRAME: Final = b": overflow\n\n"
-#: Last comment of a stream whose token was revoked or has expired.
+#: Last comment in a stream whose token was revoked or has expired.
 REVOKED_FRAME: Final = b": token ended\n\n"
 _FINAL_TEXT: Final = 0x81
-#: Maximum number of events in one send, some 20 kB.
+#: Maximum number of events per send, some 20 kB.
 SEND_TOGETHER: Final = 64
 Items = Sequence[Event | Resync]
 
 
 def message_frames(items: Iterable[Event | Resync]) -> EncodedFrames:
-    """Return events and notices as WebSocket messages, each a JSON object without the event's origin."""
+    """Return events and notices as WebSocket messages.
+
+    A message is a JSON object without the event's origin.
+    """
     return EncodedFrames(b"".join(map(_message_frame, items)))
 
 
@@ -42,7 +46,7 @@ def _message_frame(item: Event | Resync) -> bytes:
 
 
 def _text_frame(text: str) -> bytes:
-    """Return a text message of a server as a final, unmasked, uncompressed frame (RFC 6455 §5.2)."""
+    """Return a text message from the server as a final, unmasked, uncompressed frame (RFC 6455 §5.2)."""
     payload = text.encode()
     length = len(payload)
     if length < 126:
@@ -79,7 +83,7 @@ def sse_frames(items: Iterable[Event | Resync]) -> bytes:
 
 
 def _sse_frame(item: Event | Resync) -> bytes:
-    """Return one frame with id, event and data. Envelope keys replace payload keys of the same name."""
+    """Return one frame with id, event and data. Envelope keys replace payload keys with the same name."""
     if isinstance(item, Resync):
         # A resync frame has no id, so that the client's position does not change.
         return f"event: resync\ndata: {compact_json(_resync_data(item))}\n\n".encode()
@@ -87,7 +91,7 @@ def _sse_frame(item: Event | Resync) -> bytes:
 
 
 def _once(event: Event, form: str, encode: Callable[[], bytes]) -> bytes:
-    """Encode an event once and cache the result for all subscribers."""
+    """Encode an event once. The cached result serves all subscribers."""
     data = event.encoded.get(form)
     if data is None:
         data = event.encoded[form] = encode()
@@ -107,10 +111,10 @@ def _resync_data(notice: Resync) -> dict[str, str]:
 
 @define(eq=False)
 class Subscribers:
-    """The connection limit and the number of clients of one kind of subscriber.
+    """Connection limit and number of clients for one kind of subscriber.
 
-    Refusals contain `name`. `delivered` is called for each sent event, `dropped` for each client disconnected
-    as too slow.
+    Refusals contain `name`. `delivered` is called for each sent event. `dropped` is called for each client
+    that was disconnected because it was too slow.
     """
 
     _name: str
@@ -121,14 +125,14 @@ class Subscribers:
     active: int = field(default=0, init=False)
 
     def refusal(self) -> tuple[int, str] | None:
-        """Return status and text of the refusal if no more clients are allowed, else None."""
+        """Return the status and text of a refusal if the limit is reached, else None."""
         if self.active >= self._limit:
             return 429, f"Too many {self._name} clients"
         return None
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Count one connection inside the block."""
+        """Count one connection for the duration of the block."""
         self.active += 1
         try:
             yield
@@ -137,7 +141,7 @@ class Subscribers:
 
     @asynccontextmanager
     async def following(self, stream: EventStream) -> AsyncIterator[EventStream]:
-        """Close a stream after the block, and count it as dropped if its client was too slow."""
+        """Close a stream after the block. If its client was too slow, count it as dropped."""
         try:
             yield stream
         finally:
@@ -152,18 +156,17 @@ class Subscribers:
         silence: float = math.inf,
         pause: float = 0.0,
     ) -> NoReturn:
-        """Send the items of a stream with a `pause` after each send.
+        """Send the items of a stream, with a `pause` in seconds after each send.
 
-        After `silence` seconds without items, call `send` with an empty list.
+        After `silence` seconds without items, `send` is called with an empty list.
 
-        Runs until the stream raises an exception at its end.
+        Runs until the stream ends with an exception.
         """
         while True:
             items: list[Event | Resync] = []
             with trio.move_on_after(silence):
                 items = [await stream.receive()]
-            # Waiting events are sent together, because many small sends would delay a large number of
-            # clients.
+            # Queued events are sent together, because many small sends would delay other clients.
             items += stream.take_waiting(SEND_TOGETHER - 1) if items else ()
             await send(items)
             for item in items:
@@ -175,7 +178,7 @@ class Subscribers:
 
 @frozen
 class Query:
-    """The parsed query string. A blank value counts as absent."""
+    """The parsed query string. A blank value is treated as missing."""
 
     wanted: EventFilter
     since: str | None = None

@@ -1,6 +1,6 @@
 """The endpoint `GET /events`: past and live events as server-sent events (docs/spec/events-http.md §3).
 
-The endpoint is a plain ASGI application, because it must notice the client's disconnect and always free its
+The endpoint is a plain ASGI application, because it must detect that a client disconnects, and then free its
 connection slot.
 """
 
@@ -27,7 +27,7 @@ from lithos.server.http.limits import STOP_FLUSH
 from lithos.server.http.ports import Header, Receive, Scope, Send, cancel_when
 
 PATH: Final = "/events"
-#: Seconds of silence after which a comment keeps the connection alive.
+#: Seconds without events after which a comment is sent to keep the connection alive.
 KEEPALIVE: Final = 15.0
 _HEADERS: Final = (
     (b"content-type", b"text/event-stream"),
@@ -40,9 +40,9 @@ _HEADERS: Final = (
 class SseEndpoint:
     """The SSE endpoint as an ASGI application.
 
-    After each send the endpoint pauses for `pause` seconds, and sends later events together. Up to `capacity`
-    events may wait. Clients that show events to people use this, so that many such clients cost writers
-    little.
+    After each send, the endpoint pauses for `pause` seconds and then sends the events that arrived meanwhile
+    together. Up to `capacity` events are queued. Clients that show events to people use this mode, so that
+    many such clients do not slow down writers.
     """
 
     _streams: EventStreams
@@ -74,12 +74,12 @@ class SseEndpoint:
                 await send({"type": "http.response.body", "body": await self._send_frames(stream, send)})
                 nursery.cancel_scope.cancel()
             if ended.is_set():
-                # A client that reads nothing does not get the last frame. Its connection still ends.
+                # A client that does not read misses the last frame, but its connection still ends.
                 with trio.move_on_after(STOP_FLUSH):
                     await send({"type": "http.response.body", "body": REVOKED_FRAME})
 
     async def _send_frames(self, stream: EventStream, send: Send) -> bytes:
-        """Send frames until the stream ends. Return the last frame."""
+        """Send frames until the stream ends. Return the final frame."""
 
         async def send_items(items: Items) -> None:
             body = sse_frames(items) if items else KEEPALIVE_FRAME

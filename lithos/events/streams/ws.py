@@ -1,6 +1,6 @@
-"""`GET /events/ws`: filtered events over a WebSocket, and cursors (docs/spec/events-http.md §4).
+"""`GET /events/ws`: filtered events over a WebSocket, with cursors (docs/spec/events-http.md §4).
 
-Clients send the commands subscribe and ack, one JSON object per text frame.
+Clients send the commands subscribe and ack. A text frame contains one JSON object.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from lithos.server.http.ports import Scope, cancel_when, compact_json
 
 
 class BadFrame(Exception):
-    """Raised for a frame that is not a command. The message gives the reason."""
+    """Raised when a frame is not a valid command. The message gives the reason."""
 
 
 @frozen
 class Subscribe:
-    """Command that replaces the filter. With `since`, it also replays from there."""
+    """Command that replaces the filter. If `since` is given, the command also restarts the replay there."""
 
     wanted: EventFilter
     since: str | None = None
@@ -43,7 +43,7 @@ class Subscribe:
 
 @frozen
 class Ack:
-    """Command that confirms the processing of all events up to `seq`."""
+    """Command that confirms that all events up to `seq` were processed."""
 
     seq: int
 
@@ -87,7 +87,7 @@ def _position(value: object) -> str | None:
 PATH: Final = "/events/ws"
 GOING_AWAY, POLICY_VIOLATION, TRY_AGAIN_LATER = 1001, 1008, 1013
 NAME_LENGTH: Final = 200
-#: Seconds after the end to read frames that already arrived, and seconds to store a cursor.
+#: Seconds to read frames that arrived before the end, and maximum seconds to store a cursor after the end.
 LAST_FRAMES, LAST_STORE = 0.05, 2.0
 
 
@@ -114,7 +114,7 @@ class WsEndpoint:
             refusal = 400, f"The subscriber's name is longer than {NAME_LENGTH} characters"
         caller = principal_of(cast(Scope, socket.scope))
         if query.subscriber is not None and caller is not None and caller.agent is not None:
-            # Cursors of an agent are private, so the position of another agent's cursor is never sent.
+            # Cursors are private to an agent, so the position of another agent's cursor is never sent.
             query = evolve(query, subscriber=f"{caller.agent}/{query.subscriber}")
         if refusal is not None:
             return _refuse(*refusal)
@@ -127,9 +127,9 @@ class WsEndpoint:
         return None
 
     async def _find_cursor(self, query: Query) -> int | None:
-        """Return the subscriber's cursor.
+        """Return the cursor of the query's subscriber.
 
-        A new cursor starts at the head, unless the client gives a position.
+        A new cursor starts at the head, unless the client requests a position.
         """
         if query.subscriber is None:
             return None
@@ -149,21 +149,22 @@ class WsEndpoint:
 
 @define(eq=False)
 class _Conversation:
-    """A client connection after the hello message."""
+    """The connection of one client after the hello message."""
 
     _socket: Websocket
     _stream: EventStream
     _cursors: Cursors
     _subscriber: str | None
     _subscribers: Subscribers
-    #: Highest position that the client may acknowledge: the last sent event, or the client's start position.
+    #: Highest position that the client may acknowledge. It is the last sent event, or at first the client's
+    #: start position.
     _sent: int = field(init=False, default=Factory(lambda self: self._stream.position, takes_self=True))
     _acknowledged: trio.Event = field(factory=trio.Event)
 
     async def run(self) -> None:
-        """Serve the connection until the client disconnects (which cancels this method) or the stream ends.
+        """Serve the connection until the stream ends. If the client disconnects, this method is cancelled.
 
-        The connection also ends when its token becomes invalid.
+        The connection also ends when its token becomes invalid, for example because the token was revoked.
         """
         code = POLICY_VIOLATION
         try:
@@ -180,7 +181,7 @@ class _Conversation:
             await self._take_leave()
 
     async def _deliver(self) -> int:
-        """Send events as they arrive. Return the close code."""
+        """Send events as they arrive. Return the WebSocket close code."""
 
         async def send_items(items: Items) -> None:
             seqs = [self._stream.position if isinstance(one, Resync) else one.seq for one in items]
@@ -217,7 +218,7 @@ class _Conversation:
         self._acknowledged.set()
 
     async def _store_cursor(self) -> None:
-        """Store each acknowledgement. Acknowledgements that arrive during a store are combined."""
+        """Store acknowledgements. If more arrive during a store, they are stored together."""
         while True:
             await self._acknowledged.wait()
             self._acknowledged = trio.Event()
@@ -230,7 +231,7 @@ class _Conversation:
             return
         with trio.move_on_after(LAST_FRAMES, shield=True):
             while True:
-                with suppress(BadFrame):  # the client may have disconnected
+                with suppress(BadFrame):  # The client may have disconnected.
                     command = read_command(await self._socket.receive())
                     if isinstance(command, Ack):
                         self._acknowledge(command.seq)

@@ -1,6 +1,6 @@
-"""The sections of a Markdown text: outline, edits, differences and merging of lines.
+"""Sections of a Markdown text: outline, section edits, line differences and merging.
 
-This package and later packages use these modules. File access and knowledge of notes do not belong here.
+This package and later packages use these modules. The modules must not access files or depend on notes.
 """
 
 ROLE = "model"

@@ -1,10 +1,11 @@
-"""Line matching of two texts, and unified diffs of two note versions, both limited in time and size.
+"""Line matching of two texts, and unified diffs of two note versions. Time and size are limited.
 
-Lines that occur once on both sides are anchors, of which the longest increasing subsequence is used (patience
+Lines that occur exactly once in each text are anchors. Their longest increasing subsequence is used (patience
 diff, Bram Cohen). `difflib` matches the remaining lines between two anchors. Its cost grows with the number
 of equal line pairs, so each comparison has a budget of pairs. A range that exceeds the budget stays
-unmatched, as if it had been rewritten. A merge may then find an overlap that a better matching would avoid,
-but it never misses one. Format of diffs: GNU diffutils, "Detailed Description of Unified Format".
+unmatched, as if it had been rewritten. A merge may then report an overlap that a better matching would avoid,
+but it never misses one. The diff format is described in GNU diffutils, "Detailed Description of Unified
+Format".
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ MOST_PAIRS: Final = 2_000_000
 #: Maximum depth at which unique lines between two anchors are used as further anchors.
 _DEPTH: Final = 8
 
-#: Start of equal lines in the first and in the second text, and their number.
+#: Start of a run of equal lines in the first text, its start in the second text, and its number of lines.
 Block = tuple[int, int, int]
-#: Operation on lines (`equal`, `replace`, `delete`, `insert`), and its bounds in both texts.
+#: Line operation (`equal`, `replace`, `delete` or `insert`), and its bounds in both texts.
 EditScriptStep = tuple[str, int, int, int, int]
-#: Bounds of a range in the first and in the second text.
+#: Bounds of a range in the first text, then in the second text.
 _Range = tuple[int, int, int, int]
 
 
 def match_lines(first: Sequence[int], second: Sequence[int]) -> tuple[list[Block], bool]:
-    """Return non-empty blocks of equal lines in ascending order, and whether the budget was sufficient.
+    """Return the non-empty blocks of equal lines in ascending order, and whether the budget sufficed.
 
-    Lines are given as numbers. Equal numbers mean equal lines.
+    Lines are passed as numbers. Equal numbers mean equal lines.
     """
     budget = min(MOST_PAIRS, PAIRS_PER_LINE * (len(first) + len(second)))
-    # For each line of the first text, the index of the equal line in the second text, or -1.
+    # For each line of the first text, the index of the matching line in the second text, or -1.
     partners = [-1] * len(first)
     is_complete = True
     waiting: list[tuple[_Range, int]] = [((0, len(first), 0, len(second)), 0)]
@@ -70,15 +71,15 @@ def _cut_ends(first: Sequence[int], second: Sequence[int], whole: _Range, partne
 
 
 def _anchors(first: Sequence[int], second: Sequence[int], inner: _Range) -> list[tuple[int, int]]:
-    """Return the lines that occur once in the range of each text.
+    """Return pairs of positions of lines that occur exactly once in the range of each text.
 
-    The returned lines form the longest sequence that has the same order in both texts.
+    The pairs form the longest sequence that has the same order in both texts.
     """
     once = _positions_of_single(first, inner[0], inner[1])
     other = _positions_of_single(second, inner[2], inner[3])
     pairs = [(i, j) for line, i in once.items() if (j := other.get(line)) is not None]
-    # Longest increasing subsequence of the second positions. `tails[n]` is the end of the best subsequence of
-    # n + 1 pairs.
+    # Longest increasing subsequence of the second positions. `tails[n]` is the last pair of the best
+    # subsequence of n + 1 pairs.
     tails: list[int] = []
     ending: list[int] = []
     before: list[int] = []
@@ -109,7 +110,7 @@ def _positions_of_single(lines: Sequence[int], start: int, end: int) -> dict[int
 
 
 def _gaps(inner: _Range, anchors: Sequence[tuple[int, int]]) -> Iterator[_Range]:
-    """Yield the ranges before, between and after anchors that contain lines of both texts."""
+    """Yield the ranges before, between and after anchors if they contain lines of both texts."""
     i, j = inner[0], inner[2]
     for to_i, to_j in (*anchors, (inner[1], inner[3])):
         if i < to_i and j < to_j:
@@ -172,14 +173,14 @@ _NO_NEWLINE: Final = "\\ No newline at end of file"
 
 @frozen
 class Diff:
-    """A unified diff. `is_truncated` is True if it was longer than `LONGEST_DIFF` characters."""
+    """A unified diff. `is_truncated` is True if the full diff exceeds `LONGEST_DIFF` characters."""
 
     text: str
     is_truncated: bool
 
 
 class _Matched(SequenceMatcher[str]):
-    """Two texts with known equal lines, so that `difflib` only has to group the changes."""
+    """Two texts whose equal lines are already known, so that `difflib` only groups the changes."""
 
     def __init__(self, first: Sequence[str], second: Sequence[str], blocks: Sequence[Block]) -> None:
         super().__init__(autojunk=False)
@@ -191,9 +192,9 @@ class _Matched(SequenceMatcher[str]):
 
 
 def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
-    """Return the diff of two files with their names in its header. Equal files have an empty diff.
+    """Return the unified diff of two files. Its header contains their names. Equal files have an empty diff.
 
-    Bytes that are not UTF-8 are shown as U+FFFD. Lines are separated by LF, so a CR is part of its line.
+    Bytes that are not valid UTF-8 are shown as U+FFFD. Only LF separates lines, so a CR is part of its line.
     """
     if old == new:
         return Diff("", is_truncated=False)
@@ -209,12 +210,15 @@ def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
 
 
 def group_changes(first: Sequence[str], second: Sequence[str]) -> Iterator[list[EditScriptStep]]:
-    """Yield the line changes from one text to another, in groups with a few equal lines around each."""
+    """Yield the line changes from one text to another in groups.
+
+    A group includes up to `CONTEXT` equal lines before and after its changes.
+    """
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))
     matched = _Matched(first, second, match_lines(one, other)[0])
     for group in matched.get_grouped_opcodes(CONTEXT):
-        if len(first) - group[-1][2] <= CONTEXT:  # The few remaining lines are shown as well.
+        if len(first) - group[-1][2] <= CONTEXT:  # Only a few equal lines follow, so show them all.
             tag, i, _, j, _ = group[-1]
             group[-1] = tag, i, len(first), j, len(second)
         yield group
@@ -230,7 +234,7 @@ def count_lines(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines with their LF. The last line may lack it."""
+    """Return the lines including their LF. The last line may have no LF."""
     lines = text.split("\n")
     last = lines.pop()
     return [line + "\n" for line in lines] + ([last] if last else [])
@@ -254,7 +258,10 @@ def _render(first: Sequence[str], second: Sequence[str]) -> Iterator[str]:
 
 
 def _range(start: int, end: int) -> str:
-    """Return `start,count` with lines counted from 1. An empty range starts at the line before it."""
+    """Return `start,count`, with lines counted from 1.
+
+    For an empty range, return the number of the line before it.
+    """
     count = end - start
     if count == 1:
         return str(start + 1)

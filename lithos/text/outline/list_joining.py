@@ -1,7 +1,7 @@
-"""Decision whether a block continues the list or table next to it, without a blank line between them.
+"""Decision whether a block continues a neighbouring list or table, so that no blank line may separate them.
 
 Only the source lines from the last blank line to the insertion point are examined. A parser would have to
-read the whole text for each line that an agent adds to a log.
+read the whole text for each line that an agent appends to a log.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from attrs import frozen
 _MARKER: Final = re.compile(r"([ \t]*)([-*+]|\d{1,9}([.)]))([ \t]{0,4})(?=[ \t]|\S|\Z)")
 _RULE: Final = re.compile(r"[ \t]*(?:-[ \t]*){3,}\Z|[ \t]*(?:\*[ \t]*){3,}\Z")
 _QUOTE: Final = re.compile(r" {0,3}>[ \t]?")
-#: Beginnings of unindented lines that do not continue a list item.
+#: Beginnings of unindented lines that start another block and therefore do not continue a list item.
 _OTHER_BLOCKS: Final = ("#", ">", "|", "<", "-->", "```", "~~~", "$$", "%%")
-#: Maximum number of lines of a block that are examined.
+#: Maximum number of lines of a block to examine.
 _MOST_LINES: Final = 5_000
-#: Width of a tab, and the indentation that makes a line code, both in columns.
+#: Width of a tab in columns. It is also the indentation from which a line is code.
 _TAB = 4
 
 
 @frozen
 class _Item:
-    """First line of a list item: the columns of its marker and its text, and the kind of list."""
+    """First line of a list item: column of its marker, column of its text, and kind of list."""
 
     column: int
     text: int
@@ -42,7 +42,7 @@ def joins_above(above: str, block: str) -> bool:
 
 
 def joins_below(block: str, below: str) -> bool:
-    """Return whether the list at the beginning of `below` continues the list at the end of the block."""
+    """Return whether the list at the beginning of `below` continues the list at the end of `block`."""
     lines = islice(_lines_down(below), _MOST_LINES)
     first = next(lines, "")
     item = _item(_unquoted(first))
@@ -52,7 +52,10 @@ def joins_below(block: str, below: str) -> bool:
 
 
 def _continues(lines: Iterator[str], first: str, block: str) -> bool:
-    """Return whether a block with this first line continues the block of `lines`, given last line first."""
+    """Return whether a block with the first line `first` continues the block of `lines`.
+
+    `lines` are in reverse order.
+    """
     lines = islice(lines, _MOST_LINES)
     if _QUOTE.match(first):
         lines = map(_unquoted, takewhile(_QUOTE.match, lines))
@@ -64,7 +67,7 @@ def _continues(lines: Iterator[str], first: str, block: str) -> bool:
 
 
 def _joins_list(lines: Iterator[str], item: _Item) -> bool:
-    """Return whether an item belongs to the list at the end of these lines, given last line first."""
+    """Return whether an item belongs to the list at the end of `lines`. `lines` are in reverse order."""
     shallowest: _Item | None = None
     for line in lines:
         if not line.strip():
@@ -85,7 +88,7 @@ def _joins_list(lines: Iterator[str], item: _Item) -> bool:
 def _is_loose(further: Iterator[str], item: _Item) -> bool:
     """Return whether a blank line separates an item from its neighbour, as in a loose list.
 
-    `further` are the lines from the item towards the neighbour and beyond.
+    `further` contains the lines from the item towards its neighbour and beyond.
     """
     is_parted = False
     for line in further:
@@ -101,7 +104,7 @@ def _is_loose(further: Iterator[str], item: _Item) -> bool:
 
 
 def _is_table(lines: Iterator[str]) -> bool:
-    """Return whether these lines, given last line first, end with a table."""
+    """Return whether these lines, in reverse order, end with a table."""
     for line in takewhile(_is_row, lines):
         if _is_delimiter(line):
             return _is_row(next(lines, ""))
@@ -136,7 +139,7 @@ def _unquoted(line: str) -> str:
 
 
 def _lines_up(text: str) -> Iterator[str]:
-    """Yield the lines of a text, last line first."""
+    """Yield the lines of a text in reverse order."""
     end = len(text)
     while end > 0:
         begin = text.rfind("\n", 0, end) + 1

@@ -1,8 +1,8 @@
-"""Outline of a note's body: its CommonMark headings, and the sections that begin with them.
+"""Outline of a note's body: its CommonMark headings, and the sections that they begin.
 
-markdown-it-py decides which lines are headings. Only headings outside of lists and quotes begin sections.
-Positions count characters of the body, which is the text after the frontmatter. Takes linear time in the
-length of the body.
+markdown-it-py decides which lines are headings. Only headings outside lists and quotes begin sections.
+Positions are character offsets in the body, which is the text after the frontmatter. Parsing takes linear
+time in the length of the body.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 
 #: Name of the section before the first heading.
 TOP: Final = "(top)"
-#: Name of a heading without text in a path.
+#: Name in a path for a heading without text.
 UNTITLED: Final = "(untitled)"
 JOINT: Final = " > "
 #: Maximum number of paths that an error lists.
 CANDIDATES: Final = 20
 #: Number of hexadecimal digits in the hash of a section.
 HASH_DIGITS: Final = 12
-#: Maximum number of lines that are parsed. A line of a list or table takes 20 microseconds and a line of an
-#: endless quote 70, so the worst case takes some seconds.
+#: Maximum number of lines to parse. A line of a list or table takes 20 microseconds and a line of an endless
+#: quote 70, so the worst case takes some seconds.
 MOST_LINES: Final = 100_000
-#: Maximum nesting depth (each list takes two levels). Deeper content of an item is read as plain paragraphs,
-#: because beyond its own limit the parser would skip the rest of the body.
+#: Maximum nesting depth, of which each list uses two levels. Deeper content of an item is read as plain
+#: paragraphs. Beyond a limit of the parser, the rest of the body would be skipped.
 DEEPEST: Final = 20
-#: Number of blocks before a change that are parsed again: the changed block and a block that it may join. The
-#: text before them may be a link definition, which is not a block, and whose title continues in the next
-#: lines.
+#: Number of blocks before a change that are parsed again. These include the changed block and a block that it
+#: may join. The text before them may be a link definition. A link definition is not a block, and its title
+#: may continue in the next lines.
 _AROUND: Final = 3
 
 _BREAK: Final = re.compile(r"\r\n?|\n")
@@ -58,7 +58,7 @@ _TASK: Final = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)+\[([ xX])\](?
 
 @frozen
 class Heading:
-    """A heading: the start of its first line, the end of the text in its last line, level (1-6) and text."""
+    """A heading: start of its first line, end of the text in its last line, level (1-6) and text."""
 
     start: int
     text_end: int
@@ -68,7 +68,7 @@ class Heading:
 
 @frozen
 class TaskItem:
-    """A task-list item: the position of the character between its brackets, and its text on one line."""
+    """A task-list item: position of the character between its brackets, and its text on one line."""
 
     mark: int
     is_done: bool
@@ -87,10 +87,10 @@ class Blocks:
 class Section:
     """A section of a note's body.
 
-    `start`: start of its heading, or for `(top)` the start of its first line of text, even if that is still
-    missing. `text_end`: end of the text in the heading's last line, or for `(top)` in the title's. `stop`:
-    end of its last non-blank line, without the line break. `end`: start of the next section that is not
-    inside of it.
+    `start`: start of the section's heading. For `(top)`, the start of the first line of text, or the position
+    where it would be inserted. `text_end`: end of the text in the heading's last line. For `(top)`, end of
+    the text in the title line. `stop`: end of the section's last non-blank line, without the line break.
+    `end`: start of the next section that is not a subsection.
     """
 
     path: str
@@ -103,12 +103,12 @@ class Section:
 
 @cache
 def _parser() -> MarkdownIt:
-    """Return a CommonMark block parser. It keeps no state between texts, so threads may share it."""
+    """Return a CommonMark block parser. The parser keeps no state between texts, so threads may share it."""
     from markdown_it import MarkdownIt  # noqa: PLC0415 - a twentieth of a start, and for few calls
     from markdown_it.rules_block import blockquote, list_block  # noqa: PLC0415
 
     class Markdown(MarkdownIt):
-        """The parser ignores link targets, because they do not matter here and some are slow to check."""
+        """A parser that ignores link targets, which do not matter here and are sometimes slow to check."""
 
         def normalizeLink(self, url: str) -> str:  # noqa: N802
             return url
@@ -130,25 +130,27 @@ def _parser() -> MarkdownIt:
 
 
 class Outline:
-    """Sections of one body in document order, with methods to find and hash them."""
+    """The sections of one body in document order, with methods to find and hash sections."""
 
     def __init__(self, body: str, title: tuple[int, int] | None, blocks: Blocks) -> None:
-        """Create the outline. `title` has the bounds of the H1 with the note's title, if there is one."""
+        """Create the outline. `title` is the bounds of the H1 that contains the note's title, or None."""
         self.body = body
         self.blocks = blocks
         self.title = title
-        #: End of the title's text, or 0 without a title. The content begins after it.
+        #: End of the title's text, or 0 if there is no title. The content begins after this position.
         self.origin = 0 if title is None else title[1]
         self.sections = _make_sections(body, title, blocks.headings)
 
     def listed(self) -> Sequence[Section]:
-        """Return the sections to show, without an empty `(top)`."""
+        """Return the sections to list. An empty `(top)` is left out."""
         return [each for each in self.sections if each.path != TOP or each.start < each.stop]
 
     def find(self, given: str) -> Section:
-        """Return the section with a path, or with an unambiguous end of a path. The comparison ignores case.
+        """Return the section with the given path.
 
-        Raises `SectionNotFound` with `candidates`.
+        The end of a path suffices if only one section matches. Case is ignored.
+
+        Raises `SectionNotFound` with `candidates` if no section or several sections match.
         """
         wanted = " ".join(given.split())
         for each in self.sections:
@@ -171,21 +173,24 @@ class Outline:
         )
 
     def _nearest(self, key: str) -> Sequence[Section]:
-        """Return the sections with similar names first, or in document order if no name is similar."""
+        """Return the sections with similar names first.
+
+        If no section has a similar name, return the sections in document order.
+        """
         words = set(key.split())
         like = [each for each in self.sections if key in _key(each.path)]
         like += [each for each in self.sections if words & set(_key(each.path).split())]
         return list(dict.fromkeys([*like, *self.listed()]))[:CANDIDATES]
 
     def at(self, start: int, level: int) -> Section | None:
-        """Return the section that begins at a position, or None. Level 0 means `(top)`."""
+        """Return the section that begins at a position, or None. Level 0 selects `(top)`."""
         for each in self.sections:
             if each.level == level and (level == 0 or each.start == start):
                 return each
         return None
 
     def text_of(self, section: Section) -> str:
-        """Return the section's text including its heading, without blank lines around it."""
+        """Return the section's text including its heading, without surrounding blank lines."""
         return self.body[section.start : section.stop]
 
     def hash_of(self, section: Section) -> str:
@@ -194,12 +199,12 @@ class Outline:
 
 
 def hash_text(text: str) -> str:
-    """Return the first 12 hex digits of SHA-256 over the text in UTF-8."""
+    """Return the first 12 hexadecimal digits of the SHA-256 hash of the text in UTF-8."""
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
 
 
 def title_of(layout: Layout) -> tuple[int, int] | None:
-    """Return the bounds of the title's H1 in a file's body: its start, and the end of its text.
+    """Return the bounds of the title's H1 in a file's body: start of the H1, and end of its text.
 
     Return None if there is no title.
     """
@@ -218,9 +223,12 @@ def read_outline(body: str, title: tuple[int, int] | None = None) -> Outline:
 
 
 def scan_outline(body: str) -> Outline:
-    """Return the outline of a body from its `#` headings alone, in a fraction of `read_outline`'s time.
+    """Return the outline of a body, using only its `#` headings.
 
-    The result equals that of `read_outline` if no heading is underlined and no `#` is in a comment or a list.
+    Reading only `#` headings takes a fraction of the time of `read_outline`.
+
+    The outline equals that of `read_outline` if no heading is underlined and no `#` line is in a comment or a
+    list.
     """
     found = (
         (start, body.find("\n", start), level, _plain(text)) for start, level, text in scan_headings(body)
@@ -233,9 +241,11 @@ def scan_outline(body: str) -> Outline:
 
 
 def read_changed(old: Outline, body: str, title: tuple[int, int] | None, start: int, end: int) -> Outline:
-    """Return the outline of a changed body. `start` and `end` bound the change in the body of `old`.
+    """Return the outline of a changed body.
 
-    Only some blocks around the change are parsed, because a block does not depend on the text before its
+    `start` and `end` are the bounds of the change in the body of `old`.
+
+    Only a few blocks around the change are parsed, because a block does not depend on the text before its
     first line. Raises `InvalidInput` like `read_outline`.
     """
     starts, grown = old.blocks.starts, len(body) - len(old.body)
@@ -243,7 +253,7 @@ def read_changed(old: Outline, body: str, title: tuple[int, int] | None, start: 
     begin = starts[first] if first else 0
     last = bisect_left(starts, end)
     while True:
-        # If a block still begins at the same place, all blocks after it are unchanged.
+        # If a block begins at the same position in both bodies, all blocks after it are unchanged.
         joint = starts[last] if last < len(starts) else None
         stop = starts[last + 1] if last + 1 < len(starts) else len(old.body)
         found = _read_blocks(body[begin : stop + grown])
@@ -269,7 +279,7 @@ def read_changed(old: Outline, body: str, title: tuple[int, int] | None, start: 
 
 
 def begins_with_heading(text: str, level: int) -> bool:
-    """Return whether the first block of a text is a heading with this level."""
+    """Return whether the first block of a text is a heading of this level."""
     paragraph = re.split(r"\n[ \t\r]*\n", text, maxsplit=1)[0]
     if paragraph.count("\n") > TITLE:
         return False
@@ -320,7 +330,7 @@ def _read_blocks(body: str) -> Blocks:
 def scan_tasks(body: str) -> Iterator[TaskItem]:
     """Yield the task-list items of a body or section.
 
-    Items in lists and quotes count, items in code do not.
+    Items in lists and quotes are included. Items in code are not.
     """
     if "[" not in body:
         return
@@ -338,7 +348,7 @@ def scan_tasks(body: str) -> Iterator[TaskItem]:
 
 
 def _plain(text: str) -> str:
-    """Return a heading's text without markup on one line, of at most `TITLE` characters."""
+    """Return a heading's text on one line without markup, cut to `TITLE` characters."""
     line = " ".join(plain_title(" ".join(text.split())).split())
     return " ".join(_ESCAPED.sub(r"\1", line)[:TITLE].split())
 
@@ -350,7 +360,7 @@ def _key(text: str) -> str:
 def _make_sections(body: str, title: tuple[int, int] | None, found: Sequence[Heading]) -> tuple[Section, ...]:
     """Return `(top)` and one section per heading.
 
-    The title starts no section, but ends the sections before it.
+    The title does not begin a section, but it ends the sections before it.
     """
     origin = 0 if title is None else title[1]
     headings = [each for each in found if title is None or each.start != title[0]]
@@ -365,10 +375,10 @@ def _make_sections(body: str, title: tuple[int, int] | None, found: Sequence[Hea
 
 
 def _nested(headings: Sequence[Heading], first: int, length: int) -> tuple[list[str], list[int]]:
-    """Return the path of each heading, before equal paths are numbered, and the end of its section.
+    """Return the path of each heading and the end of its section. Equal paths are not numbered yet.
 
-    A section ends at the next heading of its level or a higher level. Headings before number `first` precede
-    the note's title and have no title above them.
+    A section ends at the next heading of the same or a higher level. Headings before index `first` precede
+    the note's title. No path combines headings from before and after the title.
     """
     names, ends, outer = list[str](), [length] * len(headings), list[int]()
     for number, each in enumerate(headings):
@@ -389,7 +399,10 @@ def _top(body: str, origin: int, end: int) -> Section:
 
 
 def stop_before(body: str, at: int, least: int) -> int:
-    """Return the end of the last text before a position (at least `least`), with the blanks on its line."""
+    """Return the end of the last text before `at`, but at least `least`.
+
+    Blanks that follow on the same line are included.
+    """
     stop = at
     while stop > least and body[stop - 1] in " \t\r\n":
         stop -= 1
@@ -399,7 +412,7 @@ def stop_before(body: str, at: int, least: int) -> int:
 
 
 def _number(paths: Sequence[str]) -> list[str]:
-    """Return the paths without duplicates: the second of two equal paths gets ` (2)`, the third ` (3)`."""
+    """Return unique paths: the second of two equal paths gets ` (2)`, the third ` (3)`."""
     taken, seen = set(paths), Counter[str]()
     numbered: list[str] = []
     for path in paths:

@@ -1,8 +1,8 @@
-"""Edits of one place in a note's body (docs/spec/history.md §2). Every other character is unchanged.
+"""Edits at one position in a note's body (docs/spec/history.md §2). All other characters stay unchanged.
 
-A *block* is text between blank lines. An inserted block is separated from its neighbours by exactly one blank
-line, with the line break of the file. Blank lines at the end of the file do not change. A block that
-continues the list or table before it (`list_joining`) gets no blank line before it.
+A *block* is text between blank lines. Exactly one blank line separates an inserted block from its neighbours,
+with the line break style of the file. Blank lines at the end of the file do not change. If a block continues
+the list or table before it (`list_joining`), no blank line is inserted.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ OPERATIONS: Final = (
     "uncheck",
 )  # fmt: skip
 APPEND, PREPEND, REPLACE, INSERT_BEFORE, INSERT_AFTER, REMOVE, FIND_REPLACE, CHECK, UNCHECK = OPERATIONS
-#: Operations that apply to the whole body if no section is given.
+#: Operations that apply to the whole body if the edit names no section.
 WHOLE: Final = frozenset({APPEND, PREPEND, FIND_REPLACE, CHECK, UNCHECK})
 #: Operations that search for a text.
 FINDING: Final = frozenset({FIND_REPLACE, CHECK, UNCHECK})
-#: Maximum number of characters in which task-list items are searched. The parser takes about 0.2 s for them,
-#: while other writes wait.
+#: Maximum number of characters to search for task-list items. Parsing that many takes about 0.2 s, while
+#: other writes wait.
 MOST_SEARCHED: Final = 128 * 1024
-#: Maximum number of characters of the searched text that an error quotes.
+#: Maximum number of characters of the searched text that an error message quotes.
 _QUOTED: Final = 200
 
 _LEADING: Final = re.compile(r"(?:[ \t]*(?:\r\n?|\n))+")
@@ -52,20 +52,23 @@ _ITEM: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)
 
 @frozen(kw_only=True)
 class SectionEdit:
-    """An edit. `op` is one of `OPERATIONS`. If `section` is None, the edit applies to the whole body."""
+    """An edit of a note.
+
+    `op` is one of `OPERATIONS`. If `section` is None, the edit applies to the whole body.
+    """
 
     op: str
     text: str | None = None
     section: str | None = None
     find: str | None = None
-    #: The required hash of the section or of the whole body.
+    #: Expected hash of the section, or of the whole body if no section is given.
     expected_hash: str | None = None
 
 
 class OtherHash(VersionConflict):
-    """The error raised when the hash differs from the expected one.
+    """Raised when the hash differs from the expected hash.
 
-    Has the path (None for the body), hash and text.
+    The error contains the path (None for the body), hash and text of the section.
     """
 
     def __init__(self, path: str | None, found: str, text: str) -> None:
@@ -77,22 +80,25 @@ class OtherHash(VersionConflict):
 
 @frozen
 class Edited:
-    """A changed body, with the path and hash of the edited section. Both are None for a removed section.
+    """A changed body, with the path and hash of the edited section. Both are None if the section was removed.
 
-    For an edit of the whole body, the path is None and the hash covers the body.
+    If the whole body was edited, the path is None and the hash covers the body.
     """
 
     body: str
     section: str | None
     section_hash: str | None
     warnings: tuple[str, ...] = ()
-    #: None if no parsing was needed.
+    #: Outline of the changed body, or None if no parsing was needed.
     outline: Outline | None = None
 
 
 @frozen
 class _Change:
-    """A replacement of characters of the body. `section_start` is the start of the section afterwards."""
+    """A replacement of characters in the body.
+
+    `section_start` is the start of the section after the change.
+    """
 
     start: int
     end: int
@@ -102,7 +108,7 @@ class _Change:
 
     @property
     def growth(self) -> int:
-        """Return the number of characters by which the text after the change moves."""
+        """Return the number of characters by which the text after the change is shifted."""
         return len(self.text) - (self.end - self.start)
 
     def apply(self, body: str) -> str:
@@ -111,7 +117,7 @@ class _Change:
 
 
 def check_edit(edit: SectionEdit) -> None:
-    """Raise `InvalidInput` for an edit that is invalid for every note."""
+    """Raise `InvalidInput` if the edit would be invalid for every note."""
     if edit.op not in OPERATIONS:
         raise InvalidInput(f"op must be one of {', '.join(OPERATIONS)}, not {edit.op[:100]!r}.")
     if edit.section is None and edit.op not in WHOLE:
@@ -132,7 +138,7 @@ def apply_edit(
 ) -> Edited:
     """Apply an edit that passed `check_edit`. `outline` is required if the edit names a section.
 
-    `title` has the bounds of the title's H1. Raises `SectionNotFound`, `TextNotFound`, `TextAmbiguous`,
+    `title` is the bounds of the title's H1. Raises `SectionNotFound`, `TextNotFound`, `TextAmbiguous`,
     `InvalidInput` (too many lines) and `OtherHash`.
     """
     origin = 0 if title is None else title[1]
@@ -144,7 +150,7 @@ def apply_edit(
     section = _compared(edit, body, outline.find(edit.section))
     change = _change(edit, body, section, origin, newline)
     changed = change.apply(body)
-    if title is not None and title[0] >= change.end:  # Headings may precede the title.
+    if title is not None and title[0] >= change.end:  # the change precedes the title
         title = title[0] + change.growth, title[1] + change.growth
     after = read_changed(outline, changed, title, change.start, change.end)
     warnings = (*change.warnings, *_lost(outline, after, change))
@@ -155,12 +161,12 @@ def apply_edit(
 
 
 def _whole(body: str, origin: int) -> Section:
-    """Return the body after the title as a section without a path."""
+    """Return the part of the body after the title as a section without a path."""
     return Section("", 0, origin, origin, stop_before(body, len(body), origin), len(body))
 
 
 def _text_of(body: str, section: Section) -> str:
-    """Return the text of the section without blank lines around it."""
+    """Return the text of the section without surrounding blank lines."""
     blank = _LEADING.match(body, section.start)
     return body[blank.end() if blank else section.start : section.stop]
 
@@ -206,9 +212,10 @@ def _insert(
     after_list: bool = False,
     before_list: bool = False,
 ) -> _Change:
-    """Return the insertion of a block after the text that ends at `at`.
+    """Return the change that inserts a block after the text that ends at `at`.
 
-    If the block continues a list or table, no blank line separates them.
+    If `after_list` or `before_list` is set, the block continues a list or table, so no blank line separates
+    them.
     """
     block = _as_block(text, newline)
     blank = _blank_behind(body, at)
@@ -242,12 +249,12 @@ def _replace(body: str, section: Section, text: str, newline: str) -> _Change:
 def _remove(body: str, section: Section, origin: int, newline: str) -> _Change:
     start = section.start
     if start == section.stop:
-        return _Change(start, start, "", start)  # an empty (top)
+        return _Change(start, start, "", start)  # `(top)` is empty, so there is nothing to remove.
     before = stop_before(body, start, origin if start >= origin else 0)
     follows = _blank_behind(body, section.stop)
-    if follows == len(body):  # The end of the file does not change.
+    if follows == len(body):  # Blank lines at the end of the file do not change.
         return _Change(before, section.stop, "", None)
-    # A `#` heading may directly replace this heading. An underlined heading would merge with a paragraph
+    # A `#` heading may directly follow the text before it. An underlined heading would merge with a paragraph
     # before it.
     if before and not _has_blank_line(body[before:start]) and not _is_marked(body[follows : follows + 4]):
         return _Change(before, follows, newline * 2, None)
@@ -282,8 +289,8 @@ def _toggle(edit: SectionEdit, body: str, section: Section, _: str) -> _Change:
     start, end, wanted = section.start, section.end, (edit.find or "")[:_QUOTED]
     if end - start > MOST_SEARCHED:
         raise InvalidInput(
-            f"Task-list items are only searched in up to {MOST_SEARCHED:,} characters. Give a "
-            "shorter section, or use op find_replace with the line."
+            f"Task-list items are searched for in at most {MOST_SEARCHED:,} characters, and this text "
+            "is longer. Give a shorter section, or use op find_replace with the line."
         )
     found = _items_called(list(scan_tasks(body[start:end])), edit.find or "")
     if not found:
@@ -306,7 +313,7 @@ def _toggle(edit: SectionEdit, body: str, section: Section, _: str) -> _Change:
 
 
 def _items_called(items: Sequence[TaskItem], given: str) -> list[TaskItem]:
-    """Return the items with the given text, compared exactly first, then without markup."""
+    """Return the items whose text equals `given`. Exact matches are preferred to matches without markup."""
     wanted = " ".join(given.split())
     bare = " ".join(_ITEM.sub("", given, count=1).split()) if _ITEM.match(given) else wanted
     for name in dict.fromkeys((wanted, bare)):
@@ -325,7 +332,7 @@ def _where(edit: SectionEdit) -> str:
 
 
 def _lost(before: Outline, after: Outline, change: _Change) -> tuple[str, ...]:
-    """Return a warning if text outside the change is no longer a heading."""
+    """Return a warning if the change turns headings after it into other text."""
     there = {each.start - change.growth for each in after.blocks.headings}
     lost = sum(each.start not in there for each in before.blocks.headings if each.start >= change.end)
     if not lost:
@@ -337,14 +344,17 @@ def _lost(before: Outline, after: Outline, change: _Change) -> tuple[str, ...]:
 
 
 def _as_block(text: str, newline: str) -> str:
-    """Return a text without blank lines around it, with the line breaks of the file."""
+    """Return a text without surrounding blank lines, with the line break style of the file."""
     blank = _LEADING.match(text)
     block = text[blank.end() if blank else 0 :].rstrip(" \t\r\n")
     return block.replace("\r\n", "\n").replace("\r", "\n").replace("\n", newline)
 
 
 def _blank_behind(body: str, at: int) -> int:
-    """Return the end of the blank lines after a text: the start of the next line with text, or the end."""
+    """Return the end of the blank lines after `at`.
+
+    The returned position is the start of the next line of text, or the end of the body.
+    """
     blank = _LEADING.match(body, at)
     end = blank.end() if blank else at
     rest = end
@@ -362,7 +372,10 @@ def _is_marked(line: str) -> bool:
 
 
 def _parting(body: str, start: int, block: str, newline: str) -> str:
-    """Return the text to put before a block: a line break before a setext heading, else nothing."""
+    """Return a line break if `block` begins with a setext heading directly after text.
+
+    In all other cases, return an empty text.
+    """
     before = stop_before(body, start, 0)
     if _is_marked(block[:4]) or not before or _has_blank_line(body[before:start]):
         return ""

@@ -1,7 +1,7 @@
-"""Word differences: which words of changed lines changed. Time is limited as in line matching.
+"""Word differences: the words that differ within changed lines. Time is limited as in line matching.
 
 Words, punctuation and longer spaces are matched across all lines of a change, regardless of which old line
-became which new line. A line that changed for the most part counts as new as a whole.
+became which new line. If most of a line changed, the whole line counts as new.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import Final
 
 from lithos.text.outline.differences import match_lines
 
-#: Maximum number of characters per side of a change in which words are compared.
+#: Maximum number of characters on each side of a change. Words of larger changes are not compared.
 MOST_CHARACTERS: Final = 20_000
-#: Share of a line's characters above which a changed line counts as new as a whole.
+#: Share of changed characters above which a whole line counts as new.
 MOSTLY: Final = 0.7
-#: A word, a punctuation mark with the space before it, or a longer or unusual space. Single spaces belong to
-#: their words.
+#: A word, a punctuation mark with the space before it, or a longer or unusual space. A single space between
+#: words is not a token.
 _TOKEN: Final = re.compile(r"\w+| ?[^\w\s]| {2,}|[^\S \n]+")
 
-#: Start and end of a part of a line.
+#: Start and end of a range in a line.
 Span = tuple[int, int]
-#: A word, the number of its line, and its position in the line.
+#: A word, its line number, and its position in the line.
 _Token = tuple[str, int, Span]
 
 
 def changed_words(old: Sequence[str], new: Sequence[str]) -> tuple[list[list[Span]], list[list[Span]]]:
-    """Return for each old line and each new line of a change the spans of the changed words.
+    """Return the spans of changed words for each old line, and for each new line of a change.
 
-    A line that is new as a whole has no spans. If the change is too large to compare words, each pair of
-    lines has one span, from the first to the last difference. Changes with unequal numbers of lines then have
-    no spans.
+    A line that is entirely new has no spans. If the change is too large to compare words, each pair of lines
+    has one span, from the first to the last difference. If the numbers of lines then differ, there are no
+    spans.
     """
     if not old or not new:
         return [[] for _ in old], [[] for _ in new]
@@ -41,7 +41,7 @@ def changed_words(old: Sequence[str], new: Sequence[str]) -> tuple[list[list[Spa
     sides = list(_tokens_of(old)), list(_tokens_of(new))
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(word, len(numbers)) for word, _, _ in side] for side in sides)
-    if one == other:  # Only spaces between the words differ.
+    if one == other:  # The lines differ only in the spaces between words.
         return _between_ends(old, new)
     blocks, _ = match_lines(one, other)
     kept = _places((start, size) for start, _, size in blocks), _places((at, size) for _, at, size in blocks)
@@ -58,7 +58,7 @@ def _places(runs: Iterable[tuple[int, int]]) -> set[int]:
 
 
 def _spans(tokens: Sequence[_Token], kept: set[int], lines: Sequence[str]) -> list[list[Span]]:
-    """Return the spans of the words that are not kept. Spans separated only by spaces are joined."""
+    """Return the spans of the words that are not in `kept`. Spans that only spaces separate are joined."""
     found: list[list[Span]] = [[] for _ in lines]
     for place, (_, number, (start, end)) in enumerate(tokens):
         if place in kept:
@@ -75,7 +75,7 @@ def _spans(tokens: Sequence[_Token], kept: set[int], lines: Sequence[str]) -> li
 
 
 def _between_ends(old: Sequence[str], new: Sequence[str]) -> tuple[list[list[Span]], list[list[Span]]]:
-    """Return for each pair of lines the parts between their equal beginnings and endings."""
+    """Return the spans between the equal beginnings and equal endings of each pair of lines."""
     found: tuple[list[list[Span]], list[list[Span]]] = [[] for _ in old], [[] for _ in new]
     for number, (before, after) in enumerate(zip(old, new, strict=False)):
         most = min(len(before), len(after))

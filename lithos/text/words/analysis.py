@@ -1,15 +1,15 @@
-"""Text analysis for full-text search in any script: normalisation, folding of case and accents, and tokens.
+"""Text analysis for full-text search in any script: normalisation, folding of case and accents, tokens.
 
-Documents and queries go through the same two steps. `fold` unifies spellings (`Café` and `cafe`, or by
-`letters` `Straße` and `strasse`). `index_text` rewrites scripts without spaces between words, so that a word
-tokeniser finds every substring. A run `c1c2c3` becomes `c1 c1c2 c2 c2c3 c3`. The tokens of any substring are
-consecutive, so a phrase query matches consecutive characters.
+Documents and queries are processed by the same two functions. `fold` unifies spellings: `Café` becomes
+`cafe`, and `Straße` becomes `strasse`. `index_text` rewrites scripts without spaces between words, so that a
+word tokeniser finds every substring. A run `c1c2c3` becomes `c1 c1c2 c2 c2c3 c3`. The tokens of any substring
+are consecutive, so a phrase query matches consecutive characters.
 
-Unicode normalisation takes linear time (UAX #15, Stream-Safe Text Format). Normalisation sorts each run of
-combining marks, and common implementations take quadratic time for long runs. No script writes more than 30
-marks in a row, so longer runs are cut.
+Unicode normalisation is limited to linear time (UAX #15, Stream-Safe Text Format). Normalisation sorts each
+run of combining marks, and common implementations take quadratic time for long runs. No script uses more than
+30 marks in a row, so longer runs are cut.
 
-`FUNCTION_WORDS` are the stop words: English words without meaning for a question, in the spelling of `fold`.
+`FUNCTION_WORDS` are the stop words: folded English words that carry no meaning in a question.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from typing import Final, Literal
 from lithos.text.pieces import PIECE
 from lithos.text.words.letter_folding import replace_letters
 
-#: Maximum number of consecutive marks that normalisation has to handle.
+#: Maximum number of consecutive combining marks that are passed to normalisation.
 LONGEST_RUN: Final = 30
 #: COMBINING GRAPHEME JOINER, a starter without a visible form.
 _JOINER: Final = "\u034f"
-#: Characters that may be marks: neither letters nor digits for `re`, plus the half-width voicing marks of
-#: kana. Symbols and punctuation, which people repeat to draw long lines, are excluded.
+#: Characters that may be combining marks: characters that are neither letters nor digits for `re`, and the
+#: half-width voicing marks of kana. Symbols and punctuation are excluded, because people repeat them to draw
+#: long lines.
 _CANDIDATES: Final = (
     r"(?:[^\w\s\x00-\u02ff\u2010-\u20cf\u2100-\u2bff\u3000-\u3029\u3030-\u3098\ufe30-\uff9d"
     r"\U0001f000-\U0001faff]|[\uff9e\uff9f])"
 )
-#: A character may decompose into three marks, so a third of the limit is suspect.
+#: A character may decompose into three marks, so a third of the limit already requires a check.
 _SUSPECT: Final = re.compile(f"{_CANDIDATES}{{{LONGEST_RUN // 3},}}")
 
 
@@ -43,7 +44,10 @@ def normalise(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
 
 
 def name_key(text: str) -> str:
-    """Return the key of a name. Names that differ only in case or Unicode form (NFC, NFD) share a key."""
+    """Return the comparison key of a name.
+
+    Names that differ only in case or Unicode form (NFC, NFD) have the same key.
+    """
     if text.isascii():
         return text.lower()
     return normalise("NFC", normalise("NFC", text).casefold())
@@ -55,14 +59,14 @@ def separate_marks(text: str) -> str:
 
 
 def drop_excess_marks(text: str) -> str:
-    """Return `text` with at most 30 marks per run. Used for text that is searched and not shown."""
+    """Return `text` with at most 30 marks per run. Used for text that is searched but not shown."""
     return _SUSPECT.sub(lambda run: "".join(_separated(run, "")), text)
 
 
 def _separated(run: re.Match[str], joiner: str) -> Iterator[str]:
     """Yield the characters of a run.
 
-    Insert the joiner before each excess mark, or drop the mark without a joiner.
+    The joiner is inserted before each excess mark. If `joiner` is empty, excess marks are dropped.
     """
     marks = _marks_of(run.string[run.start() - 1])[1] if run.start() else 0
     for character in run[0]:
@@ -77,15 +81,15 @@ def _separated(run: re.Match[str], joiner: str) -> Iterator[str]:
 
 
 def _marks_of(character: str) -> tuple[int, int, bool]:
-    """Return the numbers of marks at both ends of the decomposition, and whether it is all marks."""
+    """Return the number of marks at both ends of the decomposition, and whether it consists only of marks."""
     is_mark = [unicodedata.combining(part) != 0 for part in unicodedata.normalize("NFKD", character)]
     leading = is_mark.index(False) if False in is_mark else len(is_mark)
     trailing = is_mark[::-1].index(False) if False in is_mark else len(is_mark)
     return leading, trailing, False not in is_mark
 
 
-#: Han, Hiragana, Katakana, Hangul, Thai, Lao, Khmer and Myanmar: letters, their marks and digits, without
-#: punctuation and currency symbols. This is the content of a character class.
+#: Han, Hiragana, Katakana, Hangul, Thai, Lao, Khmer and Myanmar: letters, marks and digits, without
+#: punctuation and currency symbols. The value is the content of a character class.
 _UNSEGMENTED: Final = (
     "\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han
     "\U00020000-\U000323af"
@@ -100,9 +104,9 @@ _UNSEGMENTED: Final = (
 _UNSEGMENTED_RUN: Final = re.compile(f"[{_UNSEGMENTED}]+")
 _WORD_ASCII: Final = re.compile("[0-9A-Za-z]+")
 
-#: Characters that folding drops from decomposed text: Latin, Greek and Cyrillic diacritics, Hebrew points,
+#: Characters that folding removes from decomposed text: Latin, Greek and Cyrillic diacritics, Hebrew points,
 #: Arabic harakat, and characters without a visible form (joiners, selectors, soft hyphen). Voicing marks of
-#: kana and vowel signs of Indic and South-East Asian scripts distinguish words, so they stay.
+#: kana and vowel signs of Indic and South-East Asian scripts are kept, because they distinguish words.
 _DROPPED: Final = re.compile(
     "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
@@ -111,24 +115,24 @@ _DROPPED: Final = re.compile(
     "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
 )
 
-#: Characters that may merge with the previous character: marks, symbols, Hangul letters, half-width voicing
-#: marks. Text that is cut before other characters folds the same in parts and as a whole.
+#: Characters that may merge with the previous character: marks, symbols, Hangul letters and half-width
+#: voicing marks. A text may be cut before any other character without changing the folded text.
 _MERGES: Final = r"(?:[^\w\s\x00-\x7f]|[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uff9e-\uffdc])"
 _MERGING: Final = f"{_MERGES}*"
 _BLOCK: Final = re.compile("(?s:.{1,1024})" + _MERGING)
-#: A run of more than 65,536 of these characters is not real text, so it may be cut anywhere.
+#: A run of more than 65,536 merging characters is not real text, so it may be cut anywhere.
 _PIECE: Final = re.compile(f"(?s:.{{1,{PIECE - 1}}}){_MERGES}{{0,{PIECE}}}")
 _CLUSTER: Final = re.compile("(?s:.)" + _MERGING)
 
 
 def fold(text: str) -> str:
-    """Return `text` NFKC-normalised, in lower case, without diacritics and with plain letters. Idempotent.
+    """Return `text` in NFKC form and lower case, without diacritics and with plain letters. Idempotent.
 
-    If more than 30 marks are consecutive, the rest is dropped.
+    If more than 30 marks are consecutive, the excess marks are dropped.
     """
     if text.isascii():
         return text.lower()
-    if len(text) > PIECE:  # Each of these calls holds the interpreter lock.
+    if len(text) > PIECE:  # Long texts are folded in pieces, because each call holds the interpreter lock.
         return "".join(_fold(piece[0]) for piece in _PIECE.finditer(text))
     return _fold(text)
 
@@ -142,8 +146,8 @@ def _fold(text: str) -> str:
 def unfold_offset(text: str, offset: int) -> int:
     """Return the position in `text` of the character that became `fold(text)[offset]`.
 
-    The position is exact to the smallest piece that folds on its own (a letter with its marks). If `offset`
-    is the length of the folded text, the result is `len(text)`.
+    The position is accurate to the smallest unit that folds separately, which is a letter with its marks. If
+    `offset` is the length of the folded text, the result is `len(text)`.
     """
     if text.isascii():
         return min(offset, len(text))
@@ -156,7 +160,10 @@ def unfold_offset(text: str, offset: int) -> int:
 
 
 def unfold_offsets(text: str, offsets: Iterable[int]) -> list[int]:
-    """Return the results of `unfold_offset` for ascending offsets of a short text, in one pass."""
+    """Return the result of `unfold_offset` for each offset.
+
+    `offsets` must be ascending. The function passes over a short text once.
+    """
     places: list[int] = []
     wanted = iter(offsets)
     offset = next(wanted, None)
@@ -173,9 +180,9 @@ def unfold_offsets(text: str, offsets: Iterable[int]) -> list[int]:
 
 
 def index_text(text: str) -> str:
-    """Return the text for a word tokeniser: folded, with scripts without spaces as overlapping tokens.
+    """Return folded text for a word tokeniser. Scripts without spaces are rewritten as overlapping tokens.
 
-    Documents, words and phrases use the same function.
+    The same function is used for documents, words and phrases.
     """
     folded = fold(text)
     return folded if folded.isascii() else _UNSEGMENTED_RUN.sub(_interleave, folded)
@@ -188,7 +195,7 @@ def _interleave(run: re.Match[str]) -> str:
 
 
 def runs(folded: str) -> Iterator[tuple[bool, str]]:
-    """Split folded text into `(is_unsegmented, run)` pieces. Joined in order, they are the text."""
+    """Split folded text into `(is_unsegmented, run)` pairs. Joined in order, the runs are the folded text."""
     position = 0
     for match in _UNSEGMENTED_RUN.finditer(folded):
         if match.start() > position:
@@ -202,8 +209,8 @@ def runs(folded: str) -> Iterator[tuple[bool, str]]:
 def words(folded: str) -> list[tuple[bool, str]]:
     """Return the words of folded text as `(is_unsegmented, word)`, in order.
 
-    A word is a maximal run of letters, numbers and marks (the characters that the full-text tokeniser keeps)
-    in one kind of script.
+    A word is a maximal run of letters, numbers and marks in one kind of script. The full-text tokeniser keeps
+    the same characters.
     """
     if folded.isascii():
         return [(False, word) for word in _WORD_ASCII.findall(folded)]

@@ -1,13 +1,13 @@
-"""Invisible characters and look-alike letters in a text, with the names that are shown for them.
+"""Detection of invisible characters and look-alike letters in a text, and the names that are shown for them.
 
-A person who approves a change has to see all of it (docs/spec/scopes.md §2). Invisible characters are
-zero-width characters, characters that turn the direction of the following text, tags, variation selectors,
-unusual spaces and control characters. Look-alikes are letters of another script in the middle of a word, for
-example the Cyrillic а in pаypal.
+A person who approves a change must see all of it (docs/spec/scopes.md §2). Invisible characters are
+zero-width characters, characters that reverse the direction of the following text, tags, variation selectors,
+unusual spaces and control characters. Look-alikes are letters of another script inside a word, for example
+the Cyrillic а in pаypal.
 
-A character that belongs in its place is quiet: a joiner in an emoji or in a script that needs it, a selector
-after its picture or ideograph, or a no-break space. A quiet character can stay in the text, with its name
-next to it. All functions take linear time.
+A character that is normal in its context is quiet: a joiner in an emoji or in a script that needs it, a
+selector after its picture or ideograph, or a no-break space. A quiet character may stay in the text, with its
+name next to it. All functions take linear time.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from unicodedata import category, name, normalize
 
 from attrs import frozen
 
-#: `hidden` characters are invisible. `mixed` letters have another script than the rest of their word.
+#: `hidden` characters are invisible. `mixed` letters belong to another script than the rest of their word.
 Kind = Literal["hidden", "mixed"]
 
-#: The joiners, which some scripts and emoji need.
+#: Joiners that some scripts and emoji need.
 _NON_JOINER: Final = "\u200c"
 _JOINER: Final = "\u200d"
 _TAGS: Final = "\U000e0000-\U000e007f"
@@ -42,7 +42,8 @@ _UNSEEN: Final = (
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     f"{_SEEN}{_SELECTORS}"
 )
-#: A run of tags, of selectors, or of one repeated character. The CR of a line break does not match.
+#: A run of tags, a run of selectors, or a run of one repeated character. The CR of a line break does not
+#: match.
 _HIDDEN: Final = re.compile(
     f"(?P<tags>[{_TAGS}]+)|(?P<selectors>[{_SELECTORS}]+)|(?!\r\n)(?P<one>[{_UNSEEN}])(?P=one)*"
 )
@@ -59,8 +60,8 @@ _OTHER_NAMES: Final = {
     "\x7f": "DELETE", "\x85": "NEXT LINE", "\ufeff": "ZERO WIDTH NO-BREAK SPACE (BYTE ORDER MARK)",
 }  # fmt: skip
 
-#: Scripts in which joiners distinguish spellings, as contents of character classes: scripts with joiners
-#: between two letters, and scripts with joiners after a mark.
+#: Scripts in which joiners distinguish spellings, as contents of character classes: first the scripts with
+#: joiners between two letters, then the scripts with joiners after a mark.
 _JOINED: Final = re.compile(
     "[\u0620-\u06ff\u0700-\u07ff\u0840-\u08ff\u1800-\u18af\ufb50-\ufdff\ufe70-\ufefc]"
 )
@@ -69,13 +70,14 @@ _CONJOINED: Final = re.compile(
 )
 _MONGOLIAN: Final = re.compile("[\u1800-\u18af]")
 _FREE_SELECTORS: Final = frozenset("\u180b\u180c\u180d\u180e\u180f")
-#: Characters that may be pictures, in addition to the symbols. A keycap emoji begins with `#`, `*` or a
+#: Characters that may be pictures although they are not symbols. A keycap emoji begins with `#`, `*` or a
 #: digit.
 _PICTURES: Final = frozenset("#*0123456789\u203c\u2049\u2139\u3030\u303d")
 _FLAG: Final = "\U0001f3f4"
 _CANCEL: Final = "\U000e007f"
 
-#: Greek letters that look like Latin ones. Other Greek letters occur next to Latin letters in formulas.
+#: Greek letters that look like Latin letters. Other Greek letters next to Latin letters are common in
+#: formulas.
 _LATIN_LOOKS: Final = frozenset("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹϺϳαγικνορυχϲ")
 _LATIN: Final = (
     "A-Za-zªºÀ-ÖØ-öø-\u02af\u1d00-\u1d25\u1d6b-\u1d77\u1d79-\u1d9a\u1e00-\u1eff\u2c60-\u2c7f\ua722-\ua787"
@@ -89,22 +91,24 @@ _SCRIPTS: Final = (
     ("Greek", re.compile(f"[{_GREEK}]")),
 )
 _OF_TWO: Final = re.compile(f"[{_GREEK}{_CYRILLIC}]")
-#: Zero-width characters: the text before and after them is read as one word.
+#: Zero-width characters. Readers see the text before and after them as one word.
 _WIDTHLESS: Final = f"\xad\u034f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff{_SELECTORS}{_TAGS}"
-#: Text that reads as one word: letters, digits, marks, and invisible characters between them. Longer words
-#: match in pieces.
+#: Text that readers see as one word: letters, digits, marks, and invisible characters between them. Longer
+#: words match in several pieces.
 _WORD: Final = re.compile(f"[\\w\u0300-\u036f{_WIDTHLESS}]{{1,1000}}")
-#: Maximum number of letters of a run that are named.
+#: Maximum number of letters of a run that are shown by name.
 _NAMED: Final = 4
-#: Maximum number of characters that are counted.
+#: Maximum number of special characters to count.
 MOST_COUNTED: Final = 10_000
 
 
 @frozen
 class Sign:
-    """A range `text[start:end]` that has to be shown by name. `is_quiet` if it belongs in its place.
+    """A range `text[start:end]` that must be shown by name.
 
-    Ranges to show do not overlap.
+    `is_quiet` is True if the range is normal in its context.
+
+    Ranges do not overlap.
     """
 
     start: int
@@ -123,7 +127,7 @@ def find_signs(text: str) -> Iterator[Sign]:
 
 
 def pieces_of(text: str) -> Iterator[tuple[str, Sign | None]]:
-    """Yield the pieces of a text with their hidden characters; plain text has None."""
+    """Yield the pieces of a text, each with its `Sign`. Plain text has None instead."""
     done = 0
     for sign in find_signs(text):
         if sign.is_quiet:
@@ -137,7 +141,10 @@ def pieces_of(text: str) -> Iterator[tuple[str, Sign | None]]:
 
 
 def spell_out(text: str) -> str:
-    """Return a text with names in brackets: instead of hidden characters, and after look-alike letters."""
+    """Return a text with names in brackets.
+
+    Names replace hidden characters, and follow look-alike letters.
+    """
     return "".join(
         piece if sign is None else f"{piece if sign.kind == 'mixed' else ''}[{sign.name}]"
         for piece, sign in pieces_of(text)
@@ -147,9 +154,9 @@ def spell_out(text: str) -> str:
 def count_names(
     texts: Iterable[str], most: int = MOST_COUNTED
 ) -> tuple[dict[str, int], dict[str, int], bool]:
-    """Return by name the counts of special characters in texts: first those not quiet, then the quiet ones.
+    """Return the counts of special characters by name, separately for non-quiet and quiet characters.
 
-    Also return whether the counts are complete. At most `most` such characters are counted.
+    Also return whether the counts are complete. At most `most` special characters are counted.
     """
     loud: dict[str, int] = {}
     quiet: dict[str, int] = {}
@@ -160,7 +167,7 @@ def count_names(
 
 
 def name_of(character: str) -> str:
-    """Return the number and the name of one character."""
+    """Return the code point and the name of one character."""
     code = ord(character)
     if code < len(_CONTROLS):
         told = _CONTROLS[code]
@@ -189,9 +196,9 @@ def _hidden_sign(found: re.Match[str]) -> Sign:
 
 
 def _name_run(run: str) -> str:
-    """Return the name and count of a repeated character.
+    """Return the name of a repeated character, with the number of repetitions.
 
-    Several characters get the first name and their count.
+    For a run of different characters, return the name of the first one and the number of further characters.
     """
     times = "" if len(run) == 1 else f" × {len(run):,}"
     if len(set(run)) > 1:
@@ -200,7 +207,10 @@ def _name_run(run: str) -> str:
 
 
 def _name_tags(run: str) -> str:
-    """Return the name of tags, with the text that they spell for programs but not for readers."""
+    """Return the name of a run of tags, with the text that they spell.
+
+    Programs can read the text of tags, but people cannot see it.
+    """
     spelled = "".join(chr(ord(tag) - 0xE0000) for tag in run if "\U000e0020" <= tag <= "\U000e007e")
     shown = spelled[:200] + ("…" if len(spelled) > 200 else "")
     if len(run) == 1:
@@ -211,7 +221,7 @@ def _name_tags(run: str) -> str:
 
 
 def _belongs(text: str, start: int, end: int) -> bool:
-    """Return whether a character, or a run of one character, belongs in its place."""
+    """Return whether a character, or a run of one character, is normal in its context."""
     character = text[start]
     if character in _COMMON_SPACES or _PREFIXED.match(character):
         return True
@@ -232,13 +242,13 @@ def _is_symbol(character: str) -> bool:
 
 
 def _is_picture(character: str, before: str) -> bool:
-    """Return whether an emoji ends here: a symbol, or a selector or skin colour after a symbol."""
+    """Return whether an emoji ends with `character`: a symbol, or a selector or skin tone after a symbol."""
     is_behind = character == "\ufe0f" or "\U0001f3fb" <= character <= "\U0001f3ff"
     return _is_symbol(before) if is_behind else _is_symbol(character)
 
 
 def _is_selector(text: str, start: int, run: str) -> bool:
-    """Return whether a selector follows a character that it can select."""
+    """Return whether a selector follows a character to which it can apply."""
     before = text[start - 1 : start]
     if len(run) > 1 or not before:
         return False
@@ -249,7 +259,7 @@ def _is_selector(text: str, start: int, run: str) -> bool:
 
 
 def _is_flag(text: str, start: int, run: str) -> bool:
-    """Return whether tags belong to a flag, such as Scotland's: at most seven tags after a black flag."""
+    """Return whether tags belong to a flag such as Scotland's. At most seven tags follow a black flag."""
     return text[start - 1 : start] == _FLAG and len(run) <= 8 and run.endswith(_CANCEL)
 
 
@@ -257,24 +267,24 @@ def _is_flag(text: str, start: int, run: str) -> bool:
 
 
 def _mixed_signs(text: str) -> Iterator[Sign]:
-    """Yield the letters of words whose script differs from that of most letters."""
+    """Yield the letters whose script differs from that of most letters in their word."""
     for word in _WORD.finditer(text):
         if _OF_TWO.search(word[0]):
             yield from _odd_letters(word[0], word.start())
 
 
 def _odd_letters(word: str, begin: int) -> Iterator[Sign]:
-    """Yield the runs of letters in a word that have another script.
+    """Yield the runs of letters in a word that belong to another script.
 
-    Greek letters count only if they look Latin.
+    Greek letters are only reported if they look like Latin letters.
 
-    In `σ_x` letters of two scripts are next to each other, as in formulas. Greek letters are therefore only
-    checked within the parts between underscores.
+    Formulas such as `σ_x` contain adjacent letters of two scripts. Greek letters are therefore only checked
+    within the parts between underscores.
     """
     letters = [(place, script) for place, character in enumerate(word) if (script := _script_of(character))]
     counts = {script: sum(one == script for _, one in letters) for script, _ in _SCRIPTS}
     most = max(counts.values())
-    main = next(script for script, count in counts.items() if count == most)  # Latin wins over other scripts.
+    main = next(script for script, count in counts.items() if count == most)  # Latin wins ties.
     if most == len(letters):
         return
     if set(filter(counts.__getitem__, counts)) == {"Latin", "Greek"} and not _passes_for_latin(word):
@@ -292,7 +302,7 @@ def _odd_letters(word: str, begin: int) -> Iterator[Sign]:
 
 
 def _passes_for_latin(word: str) -> bool:
-    """Return whether a part of a word between underscores mixes Latin letters with Greek look-alikes."""
+    """Return whether a part of `word`, split at underscores, mixes Latin letters with Greek look-alikes."""
     latin = _SCRIPTS[0][1]
     return any(
         latin.search(part) and any(normalize("NFD", each)[0] in _LATIN_LOOKS for each in part)
@@ -301,7 +311,7 @@ def _passes_for_latin(word: str) -> bool:
 
 
 def _script_of(character: str) -> str:
-    """Return the script of a character if it is one of the three with look-alike letters, otherwise ""."""
+    """Return the script of a character if it has look-alike letters (one of three scripts), otherwise ""."""
     return next((script for script, pattern in _SCRIPTS if pattern.match(character)), "")
 
 

@@ -1,9 +1,9 @@
-"""Letters that are equal in a search although Unicode's normal forms keep them apart.
+"""Letters that are equal in a search, although Unicode normal forms keep them distinct.
 
-`LETTERS` maps each letter to its replacement, in lower case. Most replacements follow from the names of
-letters: a letter `WITH STROKE` is typed without the stroke on keyboards that lack it, so `ø` becomes `o`. The
-others are spellings of one language: `ß` becomes `ss`, and the Persian `ک` becomes the Arabic `ك`. Arabic is
-folded as in Lucene's normalisers. Decimal digits of any script become ASCII digits.
+`LETTERS` maps each lower-case letter to its replacement. Most replacements follow from Unicode names:
+keyboards without a letter `WITH STROKE` offer the letter without the stroke, so `ø` becomes `o`. The
+remaining replacements are spellings of one language: `ß` becomes `ss`, and the Persian `ک` becomes the Arabic
+`ك`. Arabic is folded as in Lucene's normalisers. Decimal digits of any script become ASCII digits.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _NAMED: Final = re.compile(
     r"LATIN SMALL LETTER ([A-Z])(?: WITH .*)?|LATIN LETTER SMALL CAPITAL ([A-Z])"
     r"|LATIN SMALL (?:LETTER|LIGATURE) ([A-Z]{2})(?: DIGRAPH)?|(CYRILLIC SMALL LETTER [A-Z]+) WITH .*"
 )
-#: The name `OI` of this letter (gha) is wrong.
+#: The Unicode name of this letter contains `OI`, but it is the letter gha.
 _MISNAMED: Final = "\u01a3"
 _LATIN: Final = {
     "ß": "ss", "þ": "th", "ð": "d", "ı": "i", "ȷ": "j", "ŋ": "n", "ĸ": "q", "ə": "e", "ǝ": "e",
     "ɛ": "e", "ɔ": "o", "ɑ": "a", "ɣ": "g", "ɩ": "i", "ƿ": "w",
 }  # fmt: skip
-#: U+02BC is an apostrophe, although Unicode classifies it as a letter. The other characters describe a
-#: letter's sound, and people mostly leave them out.
+#: U+02BC is an apostrophe, although Unicode classifies it as a letter. The other characters describe the
+#: sound of a letter, and people mostly omit them.
 _APOSTROPHES: Final = {"\u02bc": "'"} | dict.fromkeys("\u02b9\u02ba\u02bb\u02bd\u02be\u02bf\ua78c", "")
 _SEMITIC: Final = {
     "\u0640": "",  # kashida
@@ -40,7 +40,7 @@ _SEMITIC: Final = {
     "\u06ba": "\u0646",  # noon
     "\u05f0": "\u05d5\u05d5", "\u05f1": "\u05d5\u05d9", "\u05f2": "\u05d9\u05d9",  # Yiddish digraphs
 }  # fmt: skip
-#: Dots that are often left out, and consonants that older texts write with a joiner after a virama.
+#: Dots that people often omit, and consonants that older texts write with a joiner after a virama.
 _INDIC: Final = {
     **dict.fromkeys("\u093c\u09bc\u0a3c\u0abc\u0b3c\u0cbc", ""),
     "\u0901": "\u0902",
@@ -48,7 +48,7 @@ _INDIC: Final = {
     "\u0d7a": "\u0d23\u0d4d", "\u0d7b": "\u0d28\u0d4d", "\u0d7c": "\u0d30\u0d4d", "\u0d7d": "\u0d32\u0d4d",
     "\u0d7e": "\u0d33\u0d4d", "\u0d7f": "\u0d15\u0d4d",
 }  # fmt: skip
-#: The zeros of all scripts whose digits are kept by normal forms.
+#: The zeros of all scripts whose digits normal forms do not change.
 _NOUGHTS: Final = (
     0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6, 0xE50, 0xED0,
     0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50, 0x1BB0, 0x1C40, 0x1C50,
@@ -57,7 +57,7 @@ _NOUGHTS: Final = (
 
 
 def _named() -> Iterator[tuple[str, str]]:
-    """Yield the letters whose Unicode name contains a plain letter, without those that decompose."""
+    """Yield the letters whose Unicode name contains a plain letter, except letters that decompose."""
     for code in (code for some in _RANGES for code in some):
         letter = chr(code)
         named = _NAMED.fullmatch(unicodedata.name(letter, ""))

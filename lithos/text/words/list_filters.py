@@ -1,4 +1,4 @@
-"""List filters: tags, metadata and prefixes (docs/spec/coordination.md §5; docs/spec/tools.md §2)."""
+"""List filters by tag and metadata (docs/spec/coordination.md §5; docs/spec/tools.md §2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lithos.kernel.values.errors import InvalidInput
 from lithos.text.words.analysis import normalise
 
 Scalar = str | int | float | bool
-#: Variation selectors: a character with and without one is the same tag.
+#: Variation selectors. A character with a selector and the same character without one are the same tag.
 _SELECTORS: Final = re.compile("[\ufe00-\ufe0f]+")
 
 
@@ -27,20 +27,23 @@ def check_metadata_match(match: Mapping[str, Any] | None) -> None:
 
 
 def matches_metadata(metadata: Mapping[str, Any], match: Mapping[str, Any] | None) -> bool:
-    """Return whether each key's value equals the scalar or is a list that contains it. Types must match."""
+    """Return whether each key's value equals the wanted scalar or is a list that contains it.
+
+    Values of different types, such as 1 and "1", are not equal.
+    """
     return all(_matches(metadata.get(key), wanted) for key, wanted in (match or {}).items())
 
 
 def has_all(values: Iterable[str], wanted: Iterable[str] | None) -> bool:
-    """Return whether all wanted values are present. Without wanted values the result is True."""
+    """Return whether all wanted values are present. If no values are wanted, return True."""
     return not wanted or set(wanted) <= set(values)
 
 
 def tag_key(tag: str) -> str:
     """Return the key shared by all spellings of a tag: `Work`, `work`, `#WORK` and `work/` are one tag.
 
-    The key has no leading `#` and no trailing `/`, one case and normal form, and no selectors that show a
-    character as text or as emoji.
+    The key has no leading `#`, no trailing `/`, and no selectors for text or emoji presentation. Case and
+    normal form are unified.
     """
     name = tag.strip().lstrip("#").rstrip("/") or tag
     if name.isascii():
@@ -55,7 +58,7 @@ def tag_keys(tags: Iterable[str]) -> set[str]:
 
 
 def distinct_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return each tag once, in its first spelling."""
+    """Return each distinct tag once, in its first spelling."""
     found: dict[str, str] = {}
     for tag in tags:
         found.setdefault(tag_key(tag), tag)
@@ -63,21 +66,21 @@ def distinct_tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def most_written(spelled: Mapping[str, int]) -> str:
-    """Return the most frequent spelling without leading `#`.
+    """Return the most frequent spelling of a tag, without a leading `#`.
 
-    If several spellings are equally frequent, the first by name is returned.
+    If several spellings are equally frequent, the alphabetically first one is returned.
     """
     best = min(spelled, key=lambda tag: (-spelled[tag], tag))
     return best.lstrip("#") or best
 
 
 def has_tag(tags: Collection[str], wish: str) -> bool:
-    """Return whether one of the tags equals the wished tag or is below it. All tag filters use this rule."""
+    """Return whether one of the tags equals `wish` or is nested below it. All tag filters use this rule."""
     if wish in tags:
         return True
     name = tag_key(wish)
     below = name + "/"
-    for tag in tags:  # A plain loop for speed, because a list of all notes calls this function for each note.
+    for tag in tags:  # A plain loop is faster, and a listing of all notes calls this function for each note.
         own = tag_key(tag)
         if own == name or own.startswith(below):
             return True

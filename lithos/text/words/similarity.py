@@ -1,8 +1,8 @@
-"""Similarity of texts: how much of one text is in another, by shared pairs of neighbouring words.
+"""Similarity of texts: the share of one text that another contains, measured by pairs of neighbouring words.
 
 The measure is the containment of word 2-shingles (A. Broder, On the resemblance and containment of documents,
-1997). Pairs distinguish a rewritten text from another text on the same subject, which shares many words but
-few pairs.
+1997). Pairs distinguish a rewritten text from a different text on the same subject, which shares many words
+but few pairs.
 """
 
 from __future__ import annotations
@@ -17,32 +17,34 @@ from numpy.typing import NDArray
 
 from lithos.text.words.analysis import fold
 
-#: Maximum number of characters of a text that are examined.
+#: Maximum number of characters of a text to examine.
 LOOKED_AT: Final = 40_000
-#: Minimum number of pairs in a text. Shorter texts cannot be distinguished from others.
+#: Minimum number of pairs in a text. Shorter texts cannot be compared reliably.
 LEAST_PAIRS: Final = 8
-#: Minimum shares of a `fair` and of a `strong` match. False rates: docs/spec/copies.md §4.
+#: Minimum shares for a `fair` and for a `strong` match. False positive rates: docs/spec/copies.md §4.
 FAIR: Final = 0.4
 STRONG: Final = 0.6
 #: Minimum number of texts in a template family. Two or three similar texts are more likely copies.
 LEAST_FAMILY: Final = 4
-#: Minimum share of the pairs common to two texts that another text of their family must have.
+#: Minimum share of the pairs common to two texts that a third text must contain to belong to their template
+#: family.
 OF_FAMILY: Final = 0.5
-#: Minimum number of pairs from which identical texts are never blank forms, however many there are.
+#: Number of pairs from which identical texts never count as blank forms, even if there are many of them.
 LEAST_COPY: Final = 50
-#: Maximum number of texts examined per pair.
+#: Maximum number of texts to store per pair.
 _MOST_OWNERS: Final = 32
-#: Table that replaces ASCII characters outside words with a space.
+#: Translation table that replaces all characters except ASCII letters and digits with a space.
 _LETTERS: Final = bytes(each if chr(each).isalnum() and each < 128 else 32 for each in range(256))
 
 Match = Literal["strong", "fair"]
-#: Hashes of the pairs in a text, ascending and without duplicates. They are only valid within one process.
+#: Hashes of the word pairs in a text, ascending and without duplicates. The hashes are only valid within one
+#: process.
 Pairs: TypeAlias = NDArray[np.int64]
 
-#: Factor that mixes the hash of a pair's first word, so that word order counts. It is odd, so no information
-#: is lost (mod 2**64).
+#: Factor for the hash of the first word of a pair, so that word order matters. The factor is odd, so no
+#: information is lost (mod 2**64).
 _FACTOR: Final = np.int64(0x5BD1E9955BD1E995)
-#: Scripts without spaces, in which each character is a word.
+#: Scripts without spaces, in which each character counts as a word.
 _NO_SPACES: Final = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD: Final = re.compile(rf"[{_NO_SPACES}]|[^\W_{_NO_SPACES}]+")
 
@@ -54,13 +56,16 @@ def word_pairs(text: str) -> Pairs:
 
 
 def _words(folded: str) -> list[str]:
-    if folded.isascii():  # ASCII text is split in a third of the time in this way.
+    if folded.isascii():  # For ASCII text, this takes a third of the time of the pattern.
         return folded.encode("ascii").translate(_LETTERS).decode("ascii").split()
     return _WORD.findall(folded)
 
 
 def likeness(one: Pairs, other: Pairs) -> float:
-    """Return the share (0..1) of the shorter text that is in the longer text. 0 if a text is too short."""
+    """Return the share (0..1) of the shorter text that the longer text contains.
+
+    If a text is too short, return 0.
+    """
     least = min(len(one), len(other))
     if least < LEAST_PAIRS:
         return 0.0
@@ -68,7 +73,7 @@ def likeness(one: Pairs, other: Pairs) -> float:
 
 
 def clusters(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """Return the groups of names that `pairs` join directly or through other names. Each group is sorted."""
+    """Return the groups of names that `pairs` connect directly or indirectly. Each group is sorted."""
     groups: dict[str, list[str]] = {}
     for pair in pairs:
         less, more = sorted((groups.setdefault(each, [each]) for each in pair), key=len)
@@ -79,7 +84,7 @@ def clusters(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
 
 
 def match_of(share: float) -> Match | None:
-    """Return the match for a share, or None if the share is too small."""
+    """Return the kind of match for a share, or None if the share is too small."""
     if share >= STRONG:
         return "strong"
     return "fair" if share >= FAIR else None
@@ -87,10 +92,10 @@ def match_of(share: float) -> Match | None:
 
 @define(eq=False)
 class Templates:
-    """Distinguishes texts that repeat each other from texts made from one template.
+    """Detector of templates, which distinguishes copied texts from texts that were made from one template.
 
-    Text that two texts share with several other texts comes from a template and does not count. Only the
-    pairs passed to `of` are compared with other texts.
+    Text that two texts share with several other texts comes from a template and is ignored. Only the pairs
+    passed to `of` are compared with other texts.
     """
 
     _hashes: Pairs
@@ -99,7 +104,7 @@ class Templates:
 
     @classmethod
     def of(cls, texts: Mapping[str, Pairs], wanted: Pairs) -> Templates:
-        """Learn which texts have each of the `wanted` pairs.
+        """Record which of the texts contain each of the `wanted` pairs.
 
         At most `_MOST_OWNERS` texts are stored per pair.
         """
@@ -113,7 +118,7 @@ class Templates:
         return cls(hashes[first], owners[first], len(kept))
 
     def likeness(self, one: Pairs, other: Pairs) -> float:
-        """Return the likeness of two texts without the pairs from their template."""
+        """Return the likeness of two texts, ignoring the pairs that come from their template."""
         shared = np.intersect1d(one, other, assume_unique=True)
         template = self._template_of(shared)
         if not len(template) or (len(one) == len(other) == len(shared) >= LEAST_COPY):
@@ -123,7 +128,10 @@ class Templates:
         )
 
     def _template_of(self, shared: Pairs) -> Pairs:
-        """Return the shared pairs of two texts that come from a template. Empty if no template is found."""
+        """Return the shared pairs of two texts that come from a template.
+
+        If no template is found, return an empty array.
+        """
         begins = np.searchsorted(self._hashes, shared, "left")
         counts = np.searchsorted(self._hashes, shared, "right") - begins
         pairs = np.repeat(np.arange(len(shared)), counts)

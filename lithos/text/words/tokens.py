@@ -1,9 +1,10 @@
-"""Token counts: the number of a tokenizer's pieces, or UTF-8 bytes / 4 rounded up if that is larger.
+"""Token counts: the number of tokenizer pieces, or UTF-8 bytes / 4 rounded up if that is larger.
 
 The count is specified in docs/spec/context.md §1.
 
 Both numbers are subadditive for parts that are joined at line breaks: the sum of the counts of the parts is
-never less than the count of the whole. Parts that fit one by one therefore fit together.
+never less than the count of the whole text. If the counts of the parts fit a budget in sum, the joined text
+therefore fits too.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Final, TypeAlias
 from lithos.text.pieces import line_pieces
 from lithos.text.snippet import cut
 
-#: Returns the number of tokens of a text.
+#: Function that returns the number of tokens in a text.
 Count: TypeAlias = Callable[[str], int]
 
-#: Maximum number of bytes per token. Without a tokenizer, every token counts as this many bytes.
+#: Maximum number of bytes per token. Without a tokenizer, this number of bytes counts as one token.
 BYTES: Final = 4
 
 
@@ -29,7 +30,7 @@ def count_bytes(text: str) -> int:
 def count_with(pieces: Count) -> Count:
     """Return a token counter.
 
-    `pieces` returns the number of tokenizer pieces of a text of up to about 64 kB.
+    `pieces` returns the number of tokenizer pieces in a text of up to about 64 kB.
     """
 
     def count(text: str) -> int:
@@ -42,8 +43,8 @@ def count_with(pieces: Count) -> Count:
 def count_safely(text: str) -> int:
     """Return an upper bound of the token count: the number of UTF-8 bytes that are not white space.
 
-    A tokenizer that splits at white space makes no piece without a byte of its own. A budget that is kept by
-    this count is therefore kept with every such tokenizer. Briefings become shorter with this count.
+    A tokenizer that splits at white space makes no piece without a byte of its own. A text that fits a budget
+    by this count therefore fits it with every such tokenizer. Briefings become shorter with this count.
     """
     return max(
         sum(
@@ -55,14 +56,14 @@ def count_safely(text: str) -> int:
 
 
 def fitting_length(text: str, most: int, count: Count) -> int:
-    """Return the length of the longest readable beginning with at most `most` tokens, possibly 0.
+    """Return the length of the longest readable beginning with at most `most` tokens. The length may be 0.
 
     The length is found by bisection, with about ten counts.
     """
     if most <= 0:
         return 0
     whole = len(text)
-    text = text[: most * BYTES]  # More bytes are always more tokens.
+    text = text[: most * BYTES]  # A longer text cannot fit, because a token counts for at most `BYTES` bytes.
     if len(text) == whole and count(text) <= most:
         return whole
     least, best, high = 0, 0, len(text) + 1
@@ -77,9 +78,9 @@ def fitting_length(text: str, most: int, count: Count) -> int:
 
 
 def cut_tidily(text: str, most: int, count: Count, *, mark: str = " …") -> str:
-    """Return the beginning of a text in at most `most` tokens, with `mark` at the end if the text is cut.
+    """Return the beginning of a text with at most `most` tokens. If the text is cut, `mark` is appended.
 
-    The result is empty if only the mark would fit.
+    If only the mark would fit, return an empty text.
     """
     text = text.strip()
     if len(text) <= most * BYTES and count(text) <= most:

@@ -1,8 +1,8 @@
-"""Minimal edits of YAML frontmatter: only the named keys change, all other bytes stay.
+"""Minimal edits of YAML frontmatter: only the given keys change, and all other bytes stay the same.
 
-`apply_changes` tries three methods, the gentlest first. Span edits (start, end, replacement, in characters of
-the YAML text) leave all other text alone. If anchors tie other keys to a changed key, these keys are written
-out too. The last method writes all keys again, which loses comments but no value.
+`apply_changes` tries three methods, the least invasive first. First, span edits (start, end and replacement,
+in characters of the YAML text) leave all other text unchanged. If anchors connect other keys to a changed
+key, these keys are rewritten too. The last method rewrites all keys, which loses comments but no values.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ ReadItem = Callable[[str, yaml.Node], Any]
 
 @frozen(kw_only=True)
 class _Entry:
-    """One top-level `key: value`.
+    """One top-level `key: value` entry.
 
-    `start` and `end` enclose the value (for an alias: the `*name`). `line_start` and `line_end` enclose all
+    `start` and `end` enclose the value (for an alias, the `*name`). `line_start` and `line_end` enclose all
     lines of the entry. `colon` is the position after the colon, or None for the `? key` form.
     """
 
@@ -63,7 +63,7 @@ def _line_start(source: str, position: int) -> int:
 
 
 def _end_of(source: str, node: yaml.Node) -> int:
-    """Return the end of the value's text, because libyaml ends block values at the next token."""
+    """Return the end of the value's text. libyaml reports the next token as the end of a block value."""
     start, end = node.start_mark.index, node.end_mark.index
     if isinstance(node, yaml.ScalarNode):
         return start + len(source[start:end].rstrip()) if node.style in ("|", ">") else end
@@ -91,7 +91,7 @@ def _nodes_within(node: yaml.Node) -> Iterator[yaml.Node]:
             waiting += (part for pair in current.value for part in pair)
 
 
-#: Maximum number of old and new list items together that are compared thoroughly.
+#: Maximum number of old and new list items, counted together, that are compared thoroughly.
 _COMPARED: Final = 200
 _DASH: Final = re.compile(r"([ \t]*)-(?=[ \t\r\n])")
 _HEADER_COMMENT: Final = re.compile(r"[|>][-+0-9]*([ \t]+#[^\r\n]*)")
@@ -109,7 +109,7 @@ def apply_edits(source: str, edits: Iterable[Edit]) -> str:
 
 @frozen(kw_only=True)
 class KeyChanges:
-    """New values by key, in the order in which missing keys are added, and the keys to remove."""
+    """New values by key, and the keys to remove. Missing keys are added in this order."""
 
     values: Mapping[str, Any]
     removed: frozenset[str]
@@ -118,9 +118,9 @@ class KeyChanges:
 def apply_changes(
     mapping: YamlMapping, changes: KeyChanges, newline: str, read_item: ReadItem
 ) -> Iterator[str]:
-    """Yield the YAML text after `changes`, the gentlest method first.
+    """Yield the YAML text after `changes` for each method, the least invasive first.
 
-    Use the first text that reads back correctly.
+    The caller uses the first text that reads back correctly.
 
     `read_item(key, node)` returns the value of a list item in the form that `changes.values` uses.
     """
@@ -138,7 +138,7 @@ def apply_changes(
 class _Editor:
     """Edits the entries of one block mapping.
 
-    `read_item` returns the values of list items for comparisons.
+    `read_item` returns the values of list items, which are compared with new values.
     """
 
     def __init__(self, mapping: YamlMapping, newline: str, read_item: ReadItem) -> None:
@@ -153,7 +153,7 @@ class _Editor:
         source = self._source
         colon = _COLON.match(source, key.end_mark.index)
         start, end = node.start_mark.index, _end_of(source, node)
-        if colon and start < colon.end():  # an alias, whose node is the node of its anchor
+        if colon and start < colon.end():  # This is an alias. Its node is the node of the anchor.
             alias = _ALIAS.match(source, colon.end())
             start, end = alias.span(1) if alias else (colon.end(), colon.end())
         return _Entry(
@@ -168,9 +168,9 @@ class _Editor:
         )
 
     def edit(self, changes: KeyChanges, *, drops_merges: bool) -> str:
-        """Return the text with the changes applied. New entries are added at the end."""
+        """Return the text with the changes applied. New entries are appended."""
         values = changes.values
-        effective = {entry.key: entry for entry in self._entries if not entry.merge}  # last of equal keys
+        effective = {entry.key: entry for entry in self._entries if not entry.merge}  # last equal key wins
         edits: list[Edit] = []
         for entry in self._entries:
             if drops_merges if entry.merge else entry.key in changes.removed:
@@ -185,7 +185,10 @@ class _Editor:
         return apply_edits(self._source, [*edits, (len(self._source), len(self._source), "".join(missing))])
 
     def untie(self, changes: KeyChanges) -> KeyChanges:
-        """Return `changes` with the keys that depend on changed anchors, and all keys from merge keys."""
+        """Return `changes` extended by dependent keys.
+
+        Dependent keys are the keys that depend on changed anchors, and all keys from merge keys.
+        """
         changed = set(changes.values) | changes.removed
         explicit = {entry.key for entry in self._entries if not entry.merge}
         leaning: set[str] = set()
@@ -212,7 +215,7 @@ class _Editor:
         }
 
     def _replace(self, entry: _Entry, value: Any) -> list[Edit]:
-        """Return the edits that replace the value of an entry, keeping its style."""
+        """Return the edits that replace the value of an entry. The style of the value is kept."""
         node, colon = entry.node, entry.colon
         if colon is None:
             text = write_entry(entry.key, value, self._indent(entry.line_start), self._newline)
@@ -233,7 +236,7 @@ class _Editor:
                 return edits
         indent = self._indent(first)
         if indent == self._indent(entry.line_start) and isinstance(value, Mapping):
-            indent += "  "  # Only lists may have the same indentation as their key.
+            indent += "  "  # Only lists may be indented like their key.
         return [(first, entry.line_end, write_block(value, indent, self._newline))]
 
     def _indent(self, line_start: int) -> str:
@@ -241,14 +244,14 @@ class _Editor:
         return line[: len(line) - len(line.lstrip(" "))]
 
     def _scalar(self, entry: _Entry, node: yaml.ScalarNode, value: Any) -> str:
-        """Return `value` in the old quoting, with the comment in the header of a block scalar, if any."""
+        """Return `value` in the old quoting. A comment in the header of a block scalar is kept."""
         if node.style not in ("|", ">"):
             return write_inline(value, node.style or ("" if node.value else None))
         comment = _HEADER_COMMENT.match(self._source, entry.start)
         return write_inline(value) + (comment[1] if comment else "")
 
     def _inline_list(self, entry: _Entry, value: Any) -> str:
-        """Return `value` on one line. Items of the old list keep their quoting."""
+        """Return `value` on one line. Items that were in the old list keep their quoting."""
         node = entry.node
         if not isinstance(node, yaml.SequenceNode) or is_scalar(value) or isinstance(value, Mapping):
             return write_inline(value)
@@ -262,9 +265,9 @@ class _Editor:
         return "[" + ", ".join(known.get(_identity(item)) or write_inline(item) for item in value) + "]"
 
     def _edit_items(self, entry: _Entry, node: yaml.SequenceNode, wanted: Sequence[Any]) -> list[Edit] | None:
-        """Return edits of single lines, so that unchanged items keep their lines.
+        """Return edits of single lines, so that the lines of unchanged items do not change.
 
-        None if items share lines.
+        Return None if items share lines.
         """
         lines: list[tuple[int, int]] = []
         for item in node.value:
@@ -286,10 +289,10 @@ class _Editor:
 
 
 def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield in order the bounds for which `old[i:j]` must become `new[k:m]`. All other items are equal.
+    """Yield bounds in order: `old[i:j]` must become `new[k:m]`. All other items are equal.
 
-    Short lists are compared for the fewest changes, which may take cubic time. In long lists each new item is
-    matched with the next equal old item.
+    For short lists, the fewest changes are searched for, which may take cubic time. For long lists, each new
+    item is matched with the next equal old item.
     """
     if len(old) + len(new) <= _COMPARED:
         codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
@@ -303,7 +306,7 @@ def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, 
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the positions of equal items, which increase on both sides."""
+    """Yield the positions of equal items, in increasing order on both sides."""
     places: dict[str, deque[int]] = {}
     for place, item in enumerate(old):
         places.setdefault(item, deque()).append(place)

@@ -1,4 +1,4 @@
-"""Splitting of a note file by position: byte-order mark, frontmatter, leading H1 and content."""
+"""Splitting of a note file into byte-order mark, frontmatter, leading H1 and content, by position."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from frontmatter.default_handlers import YAMLHandler
 from lithos.text.yaml.nodes import UnreadableNote, read_mapping
 
 _BLANK_LINES: Final = re.compile(r"[ \t\r\n]*\n")
-#: The line after a frontmatter: that of Markdown, or the end of a YAML or Pandoc document, which the Markdown
-#: line may follow.
+#: The line that ends a frontmatter. It is the `---` line, or the end of a YAML or Pandoc document (`...`),
+#: which a `---` line may follow.
 _END: Final = re.compile(r"^(?:---|\.\.\.[ \t]*(?:\r?\n---)?)[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?=[ \t\r\n]|\Z)")
 #: The first line that is neither blank nor a comment.
 _FIRST_LINE: Final = re.compile(r"^[^\S\n]*([^\s#][^\n]*)", re.MULTILINE)
-#: Maximum number of words before a colon. Text with more words is prose.
+#: Maximum number of words before a colon in a key. More words are prose.
 _KEY_WORDS: Final = 3
 
 
@@ -33,9 +33,9 @@ class TitleHeading:
 
 @frozen(kw_only=True)
 class Layout:
-    """A decoded note file. All positions count characters of `text`.
+    """A decoded note file. All positions are character offsets in `text`.
 
-    Without frontmatter, `yaml_start`, `yaml_end` and `body_start` are the position where it would be
+    If there is no frontmatter, `yaml_start`, `yaml_end` and `body_start` are the position where it would be
     inserted.
     """
 
@@ -61,9 +61,11 @@ class Layout:
 
     @property
     def content(self) -> str:
-        """The body without its leading H1, trimmed. In a CRLF file, line breaks become `\\n`.
+        """The body without its leading H1 and without surrounding blank lines.
 
-        With `keeps_heading` the H1 stays in the content.
+        In a CRLF file, line breaks become `\\n`.
+
+        If `keeps_heading` is True, the H1 stays in the content.
         """
         if self.heading is None or self.keeps_heading:
             body = self.body
@@ -74,18 +76,18 @@ class Layout:
 
 
 def unify_breaks(text: str, newline: str) -> str:
-    """Return `text` with `\\n` instead of the line breaks `newline`."""
+    """Return `text` with each `newline` replaced by `\\n`."""
     return text.replace("\r\n", "\n") if newline == "\r\n" else text
 
 
 def trim_content(text: str) -> str:
-    """Return `text` without blank lines around it. The first line keeps its indentation."""
+    """Return `text` without surrounding blank lines. The first line keeps its indentation."""
     blank = _BLANK_LINES.match(text)
     return text[blank.end() if blank else 0 :].rstrip()
 
 
 def tail_of(text: str) -> str:
-    """Return the white space after the last line of `text`, or nothing if `text` is blank."""
+    """Return the white space after the last line of `text`. If `text` is blank, return an empty text."""
     kept = len(text.rstrip())
     return text[kept:] if kept else ""
 
@@ -114,38 +116,42 @@ def read_layout(data: bytes, *, keeps_heading: bool = False) -> Layout:
 
 
 class FrontmatterHandler(YAMLHandler):
-    """The python-frontmatter handler for notes. Keeps every byte of both parts, and the YAML as nodes.
+    """python-frontmatter handler for notes.
 
-    Nodes know the position of each value, so that edits change nothing else.
+    The handler keeps every byte of the YAML and the body, and the YAML as nodes.
+
+    Nodes contain the position of each value, so that edits change nothing else.
     """
 
-    # Stricter than in the library: exactly three dashes, and the match includes no blank lines. `\r?\Z`
-    # matches at the end.
+    # This pattern is stricter than that of the library: it requires exactly three dashes and includes no
+    # blank lines. `\r?\Z` matches at the end.
     FM_BOUNDARY = re.compile(r"^---[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
 
     def find(self, text: str) -> tuple[str, str] | None:
-        """Return the YAML and the body, or None for a text without frontmatter."""
+        """Return the YAML and the body, or None if the text has no frontmatter."""
         try:
             return self.split(text) if self.detect(text) else None
         except ValueError:
             return None
 
     def split(self, text: str) -> tuple[str, str]:
-        """Return the YAML and the body. Raises `ValueError` without an end, and between two thematic breaks.
+        """Return the YAML and the body.
 
-        Unlike in the library, `...` also ends the frontmatter.
+        Raises `ValueError` if the frontmatter has no end or is between thematic breaks.
+
+        Unlike the library, this method also accepts `...` as the end of the frontmatter.
         """
         begin = self.FM_BOUNDARY.match(text)
         end = _END.search(text, begin.end()) if begin else None
         if begin is None or end is None:
-            raise ValueError("no frontmatter, or one without an end")
+            raise ValueError("the text has no frontmatter, or the frontmatter has no end")
         source = text[begin.end() : end.start()]
         if _is_between_rules(source):
-            raise ValueError("two thematic breaks, no frontmatter")
+            raise ValueError("the text is between two thematic breaks and is not frontmatter")
         return source, text[end.end() :]
 
     def load(self, fm: str, **_: object) -> Any:
-        """Return a `YamlMapping` of limited depth. Raises `UnreadableNote` like `read_mapping`."""
+        """Return a `YamlMapping` with limited nesting depth. Raises `UnreadableNote` like `read_mapping`."""
         return read_mapping(fm)
 
 
@@ -153,7 +159,7 @@ FRONTMATTER: Final = FrontmatterHandler()
 
 
 def frontmatter_at(text: str, position: int = 0) -> int | None:
-    """Return the start of a frontmatter after blank lines, or None if the text begins differently."""
+    """Return the start of a frontmatter that follows blank lines, or None if there is no frontmatter."""
     blank = _BLANK_LINES.match(text, position)
     start = blank.end() if blank else position
     at = start + text.startswith("\ufeff", start)
@@ -161,9 +167,9 @@ def frontmatter_at(text: str, position: int = 0) -> int | None:
 
 
 def _is_between_rules(between: str) -> bool:
-    """Return whether a text is between two thematic breaks of Markdown instead of being a frontmatter.
+    """Return whether a text is ordinary text between two thematic breaks instead of a frontmatter.
 
-    Such a text is not a mapping, and does not begin with a key as a malformed mapping would.
+    Ordinary text is not a mapping, and unlike a malformed mapping it does not begin with a key.
     """
     first = _FIRST_LINE.search(between)
     if first is None or _begins_mapping(first[1]):
@@ -181,7 +187,7 @@ def _begins_mapping(line: str) -> bool:
 
 
 def leading_title(content: str) -> tuple[str, str] | None:
-    """Return the text of the H1 that begins a content, and the text after it without blank lines."""
+    """Return the text of the H1 that begins a content, and the text after the H1 without blank lines."""
     heading = _find_heading(content, 0)
     if heading is None or content[: heading.line_start].strip():
         return None
@@ -202,7 +208,7 @@ def _decode(data: bytes) -> str:
 
 
 def _find_heading(text: str, position: int) -> TitleHeading | None:
-    """Return the first H1 with text. Only blank lines and other headings may precede the H1."""
+    """Return the first H1 that has text. Only blank lines and other headings may precede the H1."""
     while True:
         blank = _BLANK_LINES.match(text, position)
         position = blank.end() if blank else position

@@ -1,6 +1,8 @@
-"""Reading and writing of YAML: text to nodes to JSON-compatible values and back, safe for hostile files.
+"""Conversion of YAML text to nodes, of nodes to JSON-compatible values, and back.
 
-The reader keeps nodes (from libyaml's composer), because they have the position and source text of each
+Hostile files are safe to read.
+
+The reader uses nodes from libyaml's composer, because nodes contain the position and source text of each
 value. Written values read back the same with every YAML 1.1 and 1.2 reader.
 """
 
@@ -20,29 +22,32 @@ from yaml.resolver import Resolver
 
 from lithos.kernel.values.times import format_time
 
-#: Maximum nesting depth of collections. The C composer has no limit of its own and overflows its stack.
+#: Maximum nesting depth of collections. The C composer has no limit, so deep nesting would overflow its
+#: stack.
 MAX_DEPTH: Final = 100
-#: Maximum number of values in one frontmatter with aliases expanded ("billion laughs"). Long texts count as
+#: Maximum number of values in one frontmatter after alias expansion ("billion laughs"). A long text counts as
 #: several values.
 MAX_VALUES: Final = 200_000
-#: Maximum number of characters of a number. Longer numbers are text, because Python cannot write numbers of
-#: more than 4,300 digits.
+#: Maximum number of characters of a number. Longer numbers are treated as text, because Python cannot write
+#: numbers of more than 4,300 digits.
 LONGEST_NUMBER: Final = 100
 
 _TAG: Final = "tag:yaml.org,2002:"
 _MERGE: Final = _TAG + "merge"
 _NULL: Final = _TAG + "null"
-# A text without a match cannot nest deeper than about 300 levels, because each block level needs a new
+# A text that does not match cannot nest deeper than about 300 levels, because each block level needs a new
 # column.
 _MAY_NEST_DEEPLY: Final = re.compile(r"^ {64}|(?:[-?:][ \t]+){32}", re.MULTILINE)
 _CONSTRUCTOR: Final = SafeConstructor()
 
 
 class UnreadableNote(Exception):
-    """The error raised when Lithos cannot read a file as a note. `reason` has the cause and the fix by hand.
+    """Raised when Lithos cannot read a file as a note.
 
-    `line` is a line of the file, counted from 1. An error of the whole frontmatter has the first line of the
-    frontmatter.
+    `reason` gives the cause and how to fix the file by hand.
+
+    `line` is a line number in the file, counted from 1. For an error in the whole frontmatter, `line` is the
+    first line of the frontmatter.
     """
 
     def __init__(self, reason: str, line: int = 2) -> None:
@@ -102,7 +107,7 @@ def _explain(error: yaml.YAMLError, source: str) -> UnreadableNote:
         return UnreadableNote(f"line {line} is malformed YAML ({problem}); correct it in an editor", line)
     summary = " ".join(str(error).split())
     line = 2
-    if isinstance(error, ReaderError):  # character that YAML forbids, whose position counts UTF-8 bytes
+    if isinstance(error, ReaderError):  # YAML forbids this character. Its position is counted in UTF-8 bytes.
         line += source.encode("utf-8", "surrogatepass").count(b"\n", 0, error.position)
     return UnreadableNote(f"the frontmatter is malformed YAML ({summary}); correct it in an editor", line)
 
@@ -113,12 +118,12 @@ def is_null(node: yaml.Node) -> bool:
 
 
 def is_integer(node: yaml.Node) -> bool:
-    """Return whether the value is a YAML integer, not a text that looks like one."""
+    """Return whether the value is a YAML integer. A text that looks like an integer is not one."""
     return node.tag == _TAG + "int"
 
 
 class ValueReader:
-    """Reads the nodes composed from one `source`.
+    """Reader for nodes that were composed from one `source`.
 
     The reader counts values, so that aliases cannot expand without limit.
     """
@@ -143,7 +148,10 @@ class ValueReader:
         return " ".join(self._source[start:end].split())
 
     def pairs(self, node: yaml.MappingNode, depth: int = 0) -> dict[str, yaml.Node]:
-        """Return value nodes by key text, with merge keys (`<<`) expanded. The last of equal keys wins."""
+        """Return the value nodes by key text, with merge keys (`<<`) expanded.
+
+        If keys are equal, the last one is used.
+        """
         self._charge(1 + len(node.value), depth)
         merged: dict[str, yaml.Node] = {}
         own: dict[str, yaml.Node] = {}
@@ -168,7 +176,7 @@ class ValueReader:
 
 @frozen(kw_only=True)
 class YamlMapping:
-    """A composed frontmatter: its text, its root (None if empty) and the reader of its values."""
+    """A composed frontmatter: its text, its root node (None if empty) and the reader of its values."""
 
     source: str
     root: yaml.MappingNode | None
@@ -181,7 +189,7 @@ class YamlMapping:
 
 
 def read_mapping(source: str) -> YamlMapping:
-    """Compose `source`. Raises `UnreadableNote` for malformed YAML, and for YAML that is not a mapping."""
+    """Compose `source`. Raises `UnreadableNote` for malformed YAML and for YAML that is not a mapping."""
     return YamlMapping(source=source, root=_compose(source), values=ValueReader(source))
 
 
@@ -201,12 +209,12 @@ def _scalar_value(node: yaml.ScalarNode) -> Any:
         return node.value
     try:
         return convert(node)
-    except (ValueError, OverflowError):  # 2024-02-30, !!int x: the author's text is better than an error
+    except (ValueError, OverflowError):  # Keep the text of invalid values (2024-02-30, !!int x).
         return node.value
 
 
 def _integer(node: yaml.ScalarNode) -> int | str:
-    if ":" in node.value or len(node.value) > LONGEST_NUMBER:  # YAML 1.1 reads the clock time 12:30 as 750.
+    if ":" in node.value or len(node.value) > LONGEST_NUMBER:  # YAML 1.1 reads the time 12:30 as 750.
         return str(node.value)
     number: int = _CONSTRUCTOR.construct_yaml_int(node)
     return number
@@ -237,27 +245,31 @@ _CONVERSIONS: Final[dict[str, Callable[[yaml.ScalarNode], Any]]] = {
 
 _resolve: Final[Callable[[type[yaml.Node], str, tuple[bool, bool]], str]] = Resolver().resolve
 _TEXT_TAG: Final = "tag:yaml.org,2002:str"
-# Characters that libyaml only accepts escaped, and line breaks, which would be folded in quoted text.
+# Characters that libyaml accepts only if escaped, and line breaks, which would be folded in quoted text.
 _ESCAPED: Final = re.compile(
     "[^\t\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
 _PLAIN: Final = re.compile(r"[\w/.(][^\t\[\]{},]*", re.DOTALL)
-# Numbers and booleans of YAML 1.2 (Obsidian) and of other 1.1 readers that PyYAML's resolver treats as text.
+# Numbers and booleans of YAML 1.2 (Obsidian) and of other YAML 1.1 readers, which PyYAML's resolver treats as
+# text.
 _AMBIGUOUS: Final = re.compile(
     r"[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?|0o[0-7]+|0x[0-9a-fA-F]+|[yYnN]|\d[\d_:.]*", re.ASCII
 )
-_LONGEST_PLAIN_KEY: Final = 900  # Limit of libyaml: a simple key has at most 1024 characters.
+_LONGEST_PLAIN_KEY: Final = 900  # libyaml limits a simple key to 1024 characters.
 
 _SCALARS: Final = (str, bool, int, float, datetime, type(None))
 
 
 def is_scalar(value: Any) -> bool:
-    """Return whether a value takes one line: text, number, boolean, time or null."""
+    """Return whether a value fits on one line: text, number, boolean, time or null."""
     return isinstance(value, _SCALARS)
 
 
 def write_text(text: str, style: str | None = None) -> str:
-    """Return `text` as a one-line scalar, in `style` (`'`, `"`, else plain) if that reads back the same."""
+    """Return `text` as a one-line scalar.
+
+    `style` (`'`, `"`, else plain) is used if the text reads back the same.
+    """
     if _ESCAPED.search(text) or style == '"':
         return '"' + _ESCAPED.sub(_escape, text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
     if style != "'" and _is_plain(text):
@@ -286,7 +298,7 @@ def _is_plain(text: str) -> bool:
 
 
 def write_inline(value: Any, style: str | None = None) -> str:
-    """Return `value` on one line. `style` is the quoting to keep: `'`, `"`, "" for plain, None for any."""
+    """Return `value` on one line. `style` is the quoting to use: `'`, `"`, "" for plain, None for any."""
     if isinstance(value, str):
         return write_text(value, style)
     if isinstance(value, datetime):
@@ -295,7 +307,7 @@ def write_inline(value: Any, style: str | None = None) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, float):
-        text = repr(value)  # 1e-07 is text in YAML 1.1, 1.0e-07 is a number
+        text = repr(value)  # YAML 1.1 reads 1e-07 as text and 1.0e-07 as a number.
         return text if "." in text else text.replace("e", ".0e", 1)
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_flow_key(key)}: {write_inline(item)}" for key, item in value.items()) + "}"
