@@ -1,4 +1,4 @@
-"""Tools for changes that wait for a person (docs/spec/scopes.md §2)."""
+"""Tools for changes that wait for a person's approval (docs/spec/scopes.md §2)."""
 
 from __future__ import annotations
 
