@@ -81,7 +81,7 @@ class ProposalView:
 
     @property
     def is_stuck(self) -> bool:
-        """Return whether no text can resolve the conflicts, because a path is taken or a note is gone."""
+        """Return whether no text can resolve the conflicts: a path is taken, or a note is deleted."""
         is_gone = self.shown is not None and self.shown.current is None
         return bool(self.conflicts) and (self.row.kind != "update" or is_gone)
 

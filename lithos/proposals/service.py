@@ -268,7 +268,7 @@ class Proposals:
         return attrs.evolve(shown, proposed=merged.data)
 
     async def difference(self, shown: ShownProposal) -> tuple[str, bool]:
-        """Return the unified diff from the current note to the proposed one, and whether it was cut."""
+        """Return the unified diff from the current to the proposed note, and whether it was shortened."""
         proposal = shown.proposal
         old, new = shown.current or b"", shown.proposed or b""
         if proposal.kind == "move":

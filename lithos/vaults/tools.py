@@ -259,7 +259,7 @@ async def stats(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
 
 
 def _together(values: Sequence[Any]) -> Any:
-    """Return the sum of numbers, the disjunction of booleans, or the last text, such as the latest time."""
+    """Return the sum of numbers, the "or" of booleans, or the last text, such as the latest time."""
     known = [value for value in values if value is not None]
     if not known:
         return None

@@ -131,7 +131,7 @@ def _join(parts: Sequence[tuple[str, Principal]]) -> JointPrincipal:
 
     The result has the highest rights. It is bound to an agent if all parts are bound to it.
     """
-    parts = [each for each in parts if each[1].may("read")] or parts  # a metrics right opens no notes
+    parts = [each for each in parts if each[1].may("read")] or parts  # metrics rights open no notes
     agents = {part.agent for _, part in parts}
     first = parts[0][1]
     return JointPrincipal(
