@@ -53,9 +53,9 @@ def check_upstream(patient: Installation) -> Iterator[CheckFinding]:
     signs = find_upstream(data)
     if (data / "coordination.db").is_file() and (patient.private / "coordination.db").is_file():
         yield warn(
-            "The data directory has a coordination.db, and so has .lithos. Lithos serves only "
-            "the one in .lithos.",
-            "Check which of the two files has your tasks. To serve the other one, stop the "
+            "Both the data directory and .lithos contain a file coordination.db. Lithos only uses "
+            "the file in .lithos.",
+            "Check which of the two files has your tasks. To use the other file, stop the "
             "server and swap the files.",
         )
     counts, unknown = _look_into(data, is_live=patient.is_live)

@@ -41,7 +41,7 @@ _HEADINGS: Final[Mapping[str, str]] = {
     records.CREATED: "Created",
     records.UPDATED: "Updated",
     records.UNCHANGED: "Unchanged since the last import",
-    records.CHANGED_HERE: "Changed at the source and here: left alone",
+    records.CHANGED_HERE: "Changed at the source and here: note unchanged",
     records.DELETED_HERE: "Deleted here: not created again (use --recreate to create)",
     records.DUPLICATE: "Duplicate ids in the source: skipped",
     records.MALFORMED: "Unreadable: skipped",

@@ -261,7 +261,7 @@ class ReviewPages:
         if _has_lines_of_windows(proposal.text or ""):
             text = text.replace("\n", "\r\n")
         if act == "look":
-            return self._keep(proposal_id, text, "This is what approving your text would do.", "ok")
+            return self._keep(proposal_id, text, "Below is the change that your text would make.", "ok")
         has_unwritten = any(sign.kind == "hidden" and not sign.is_quiet for sign in find_signs(typed))
         is_seen = proposal_id in form.getlist("seen") and not has_unwritten
         if not is_seen and (has_unwritten or await self._is_warned(proposal, text)):

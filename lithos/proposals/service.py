@@ -291,7 +291,7 @@ class Proposals:
         """
         reason = " ".join(reason.split())
         if not reason:
-            raise InvalidInput("Give a reason: it shows the agent how to improve.")
+            raise InvalidInput("The rejection has no reason. Give a reason, so that the agent can improve.")
         if len(reason) > LONGEST_REASON:
             raise InvalidInput(f"A reason has at most {LONGEST_REASON} characters, not {len(reason)}.")
         if seal is not None and (await self.show(proposal_id)).seal != seal:
@@ -310,7 +310,7 @@ class Proposals:
         await self._refuse_own(proposal_id)
         if text is not None and seal is None:
             raise InvalidInput(
-                "A changed text needs the seal of the proposal it was made from. Open the proposal again."
+                "An edited text needs the seal of the proposal on which it is based. Open it again."
             )
         if text is not None:
             check_content(text, self._content_limit)
@@ -426,7 +426,7 @@ class Proposals:
                 else:
                     await self._ask(AbandonApproval(id=proposal.id, begun_at=proposal.begun_at))
             except (LithosError, ActorDown, ShuttingDown, trio.TooSlowError) as failure:
-                log.error("approval not settled", proposal=proposal.id, reason=str(failure))
+                log.error("interrupted approval not resolved", proposal=proposal.id, reason=str(failure))
 
     async def _was_carried_out(self, proposal: Proposal, begun_at: datetime) -> bool:
         shown = await self.show(proposal.id)
@@ -459,8 +459,8 @@ def _check_approvable(shown: ShownProposal, seal: str | None, text: str | None) 
         )
     if text is None or shown.version is None:
         raise VersionConflict(
-            "Others changed the same places since the proposal was made. Nothing was approved, "
-            "and the proposal stays pending. Change and approve it, or reject it.",
+            "Others changed the same lines after the proposal was made. Nothing was approved, "
+            "and the proposal stays pending. Edit and approve it, or reject it.",
             current_version=shown.version,
             warnings=[],
             conflicts=list(shown.conflicts),
@@ -472,7 +472,7 @@ def _difference_of_move(shown: ShownProposal) -> tuple[str, bool]:
     proposal, paths = shown.proposal, sorted(shown.relinks.values())
     lines = [f"rename from {proposal.path}", f"rename to {proposal.to}"]
     if not proposal.update_links:
-        lines.append("links stay as they are")
+        lines.append("links are not changed")
     else:
         lines.append("canvases that show the note are updated")
     lines += [f"links rewritten in {path}" for path in paths[:MOST_RELINKED]]

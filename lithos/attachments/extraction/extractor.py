@@ -126,7 +126,7 @@ class _Exchange:
 
     _child: _Child
     _limits: _Limits
-    #: What the process does before the first page, for messages. "" for a file without pages, which has a
+    #: Name of the work before the first page, for messages. "" for a file without pages, which has a
     #: single time limit.
     _first: str
     _page: int = 0

@@ -47,7 +47,7 @@ _LINES: Final = frozenset(
 )  # fmt: skip
 _CELLS: Final = frozenset(("td", "th"))
 _SPACE: Final = re.compile(r"\s+")
-#: Character references with so many digits that Python refuses to parse them.
+#: Character references with more digits than Python parses.
 _LONG_NUMBER: Final = re.compile("&#[0-9]{8,};?")
 
 

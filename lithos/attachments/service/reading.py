@@ -153,7 +153,7 @@ class AttachmentReading:
                 return None, "the file no longer exists"
             with opened.file:
                 if opened.size > LARGEST_IMAGE:
-                    return None, f"the image has {opened.size:,} bytes; the limit is {LARGEST_IMAGE:,}"
+                    return None, f"the image has {opened.size:,} bytes, and the limit is {LARGEST_IMAGE:,}"
                 return opened.file.read(LARGEST_IMAGE + 1)[:LARGEST_IMAGE], ""
 
         return await self._looking.run(look)

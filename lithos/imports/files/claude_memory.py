@@ -40,7 +40,7 @@ _OTHERS: Final = (".obsidian", ".lithos", "logseq")
 
 @frozen
 class _File:
-    """File to read: its path in the source, its path on disk, its scope, and its import depth."""
+    """A file to read: its path in the source, its path on disk, its scope, and its import depth."""
 
     name: str
     path: Path

@@ -45,7 +45,7 @@ _READ_FAILED: Final = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImp
 
 @frozen
 class _Kind:
-    """What distinguishes the exports of the two programs."""
+    """The properties that distinguish the exports of the two programs."""
 
     name: str
     program: str

@@ -42,7 +42,7 @@ _CONFIG_READ: Final = 64 * 1024
 
 
 class UpstreamSource:
-    """Source of an upstream data directory: the notes below `knowledge/`, and the databases."""
+    """Source of kind `lithos`: notes and databases of an upstream data directory."""
 
     kind = "lithos"
 
@@ -322,7 +322,7 @@ def _task_rows(connection: apsw.Connection, names: set[str]) -> Iterator[tuple[s
 
 
 def _name_of_log(connection: apsw.Connection, columns: dict[str, set[str]]) -> str:
-    """Return an id of this access log: a hash of its first row, which stays when rows are appended."""
+    """Return an id of this access log: a hash of its first row. Appended rows do not change it."""
     if ACCESSES.name not in columns:
         return ""
     first = connection.execute(f"SELECT * FROM {ACCESSES.name} ORDER BY 1 LIMIT 1").fetchall()  # noqa: S608

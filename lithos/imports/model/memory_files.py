@@ -34,7 +34,7 @@ _VAGUE: Final = frozenset({
 
 @frozen
 class MemoryScope:
-    """Scope of a memory: its kind (`user`, `project`, `local`, `rules`, `auto`, `agent`) and namespace."""
+    """Scope of a memory: a kind (`user`, `project`, `local`, `rules`, `auto`, `agent`) and a namespace."""
 
     kind: str
     namespace: str

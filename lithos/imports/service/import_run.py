@@ -272,7 +272,7 @@ class ImportRun:
         for item in items:
             if not isinstance(item, Record):
                 continue
-            too_large = excess_of(item, begun.content_limit)  # a server would refuse the whole batch
+            too_large = excess_of(item, begun.content_limit)  # else a server refuses the whole batch
             if too_large:
                 self.report.add(ImportResult(item.position, MALFORMED, reason=too_large))
             else:

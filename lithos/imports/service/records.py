@@ -34,7 +34,7 @@ SETTLED_AT_ONCE: Final = 100
 #: Maximum number of tasks, and of notes with another id, that one run remembers.
 MOST_REMEMBERED: Final = 1_000_000
 _TASK_COLUMNS: Final = ("task_id", "from_task_id", "to_task_id")
-_TASK_TAKEN: Final = "the id of its task is taken here"
+_TASK_TAKEN: Final = "its task id is already used here"
 
 
 @define(eq=False)
