@@ -128,7 +128,7 @@ class RemoteWriter:
     _turn: trio.Lock = field(factory=trio.Lock)
 
     async def begin(self, options: Options) -> ImportSession:
-        told = attrs.asdict(options, filter=attrs.filters.exclude("is_bound"))  # the server knows this value
+        told = attrs.asdict(options, filter=attrs.filters.exclude("is_bound"))  # the server has this value
         answer = await self._ask("begin", **told)
         return ImportSession(answer["session"], Path(answer["notes_folder"]), int(answer["content_limit"]))
 

@@ -107,7 +107,7 @@ def _print(shown: Mapping[str, Any]) -> None:
 
 
 def _said(value: Any) -> str:
-    """Return the text of one side of a conflict for printing."""
+    """Return the printable text of one side of a conflict."""
     return "nothing" if value is None else repr(value.removesuffix("\n") if isinstance(value, str) else value)
 
 

@@ -237,7 +237,10 @@ class ReviewPages:
         return self._tell(outcomes, form)
 
     async def _approve(self, proposal_id: str, seal: str, *, is_seen: bool) -> DecisionNotice:
-        """Approve a proposal as it was displayed. A warning must be confirmed by the person first."""
+        """Approve a proposal as it was displayed.
+
+        If the proposal has a warning, the person must confirm it.
+        """
         if not seal:
             return await self._left(proposal_id, "was not approved: you have not seen it yet")
         try:

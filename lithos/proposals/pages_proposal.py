@@ -103,7 +103,7 @@ class ProposalView:
     def text(self) -> str | None:
         """The proposed text.
 
-        None if the proposal has no text, or if there was not enough time to compute it.
+        None if the proposal has no text, or if there was not enough time to compute the text.
         """
         return None if self.shown is None or self.row.kind == "move" else _text_of(self.shown.proposed)
 

@@ -83,7 +83,7 @@ class Proposing:
     def as_file(
         self, own: ProposedText, entry: Entry | None, source: ReadFile | Exception | None
     ) -> ReadFile | Exception | None:
-        """Return the proposed file, to be used in place of `source`, the current file."""
+        """Return the proposed file as a replacement for `source`, the current file."""
         data = own.data
         if entry is not None:
             return ProposedFile(data, source.state, entry) if isinstance(source, ReadFile) else source

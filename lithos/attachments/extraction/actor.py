@@ -55,7 +55,7 @@ SURVEY, SURVEY_BLIND = 60.0, 1.0
 RETRY: Final = 30.0
 #: Seconds to wait before changed vectors are saved.
 SAVE: Final = 30.0
-#: Maximum number of parts of all files together. This is enough for some hundred large books.
+#: Maximum number of parts in all files together, enough for some hundred large books.
 MOST_IN_ALL: Final = 200_000
 #: Number of parts to index in one batch: normally, and while a write is running. The smaller batch leaves the
 #: interpreter to the write.

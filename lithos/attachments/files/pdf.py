@@ -53,7 +53,7 @@ class Pdf:
     def __init__(self, descriptor: int, size: int) -> None:
         if not size:
             raise NotExtractable("it is empty")
-        # A map must be writable and private to expose its address. Nothing is written to it.
+        # Only a writable, private memory map exposes its address. The code never writes to the map.
         try:
             self._data = mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY)
         except (OSError, ValueError):  # the file has been shortened, or its file system does not support maps

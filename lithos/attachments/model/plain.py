@@ -104,8 +104,8 @@ def _cut(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _lines(text: str) -> Iterator[Piece]:
-    # Split off one line at a time, because a list of 30 million lines would take half the memory. Empty lines
-    # are skipped.
+    # Process one line at a time, because a list of 30 million lines would use half of the memory limit. Empty
+    # lines are skipped.
     start, number = 0, 1
     while start < len(text):
         end = text.find("\n", start)

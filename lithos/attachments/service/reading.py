@@ -28,7 +28,7 @@ from lithos.text.snippet import cut, truncate
 LARGEST_IMAGE: Final = 3 * 1024 * 1024
 #: Maximum number of notes that a row lists because they show the file.
 MOST_SHOWING: Final = 5
-#: Maximum number of characters to join for one read. The largest text of a file is not longer.
+#: Maximum number of characters to join for one read. No file has a longer text.
 MOST_TEXT: Final = 8_000_000
 
 
@@ -118,7 +118,7 @@ class AttachmentReading:
         )
 
     async def read_page(self, path: str, place: str | None, offset: int, max_length: int) -> AttachmentRead:
-        """Return one place, for reading page by page. A PDF page without text is returned as empty text."""
+        """Return the text of one place. For a PDF page without text, return an empty text."""
         try:
             return await self.read(None, path, place, offset, max_length)
         except DocNotFound:

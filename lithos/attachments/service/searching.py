@@ -184,6 +184,6 @@ class AttachmentSearch:
 
 
 def snippet_of(text: str, terms: Terms) -> str:
-    """Return the passage of a place with most query terms, or the beginning if no term occurs in it."""
+    """Return the passage with the most query terms, or the beginning if the text contains no term."""
     passage = find_passage(text, terms).text
     return passage or " ".join(text[: WINDOW * 2].split())[:WINDOW]

@@ -262,7 +262,7 @@ class _Reading:
 
 
 def _is_new(known: set[bytes], text: str) -> bool:
-    """Return whether a text is new, and remember it by 12 bytes of its hash."""
+    """Return whether a text is new. Remember 12 bytes of its hash."""
     short = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).digest()
     if short in known:
         return False

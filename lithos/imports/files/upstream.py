@@ -145,8 +145,8 @@ def read_tables(data: Path) -> Iterator[RowBatch | Degraded | Malformed]:
 
     Blocks between items.
 
-    A damaged database yields one `Malformed`. Raises `ImportRefused` if another program writes to a database
-    at the same time.
+    For a damaged database, yield one `Malformed`. Raises `ImportRefused` if another program writes to a
+    database at the same time.
     """
     left: list[Degraded] = []
     names: dict[Database, None] = {table.database: None for table in TABLES.values()}
@@ -293,7 +293,7 @@ def _value(column: CarriedColumn, value: Any) -> Value:
 def _edges_of_metadata(connection: apsw.Connection, names: set[str]) -> Iterator[TableRow]:
     """Yield the dependencies in the metadata of open tasks.
 
-    A start in place also converts them to `blocks` edges.
+    Starting this server on the old data directory also converts them to `blocks` edges.
     """
     if "metadata" not in names:
         return

@@ -95,7 +95,7 @@ _LONGEST_WALK: Final = 200
 
 
 def _newest(nodes: dict[str, dict[str, Any]]) -> str | None:
-    """Return the leaf with the latest message. If several are equal, return the last one of them."""
+    """Return the leaf with the latest message. If several leaves are equally late, return the last leaf."""
     best: tuple[float, str] | None = None
     for key, node in nodes.items():
         children = node.get("children")
@@ -152,7 +152,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _texts(content: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the text of each part. For a part without text, yield its kind."""
+    """Yield the text of each content part, or the kind of a part without text."""
     parts = content.get("parts")
     if isinstance(parts, list):
         for part in parts:

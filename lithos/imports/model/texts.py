@@ -135,7 +135,10 @@ def tags_of(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def digest(parts: Iterable[str]) -> str:
-    """Return a hexadecimal hash of several parts. It also depends on where each part ends."""
+    """Return a hexadecimal hash of several texts.
+
+    Moving characters from one text to the next changes the hash.
+    """
     found = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")

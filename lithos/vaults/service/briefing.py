@@ -1,6 +1,6 @@
 """One briefing from the content of several vaults (docs/spec/vaults.md §2).
 
-Notes of all vaults are ranked together within one token budget. Each vault keeps a receipt of its own notes.
+Notes of all vaults are ranked together within one token budget. Each vault stores a receipt of its own notes.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _CURSOR: Final = re.compile(r"[a-z0-9-]{1,32}:[0-9]{1,20}(?:,[a-z0-9-]{1,32}:[0-
 class JointBriefing:
     """A briefing whose entry ids contain the vault name. `split_id` splits such an id.
 
-    The briefing also contains each vault's part. `failed` contains the errors of vaults that could not
-    respond.
+    The briefing also contains a briefing for each vault. `failed` contains the errors of vaults that could
+    not respond.
     """
 
     briefing: Briefing

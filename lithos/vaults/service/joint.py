@@ -17,7 +17,8 @@ from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, VaultUnavailable
 from lithos.kernel.values.principals import ANYONE, OWNER, TOKEN_RIGHTS, Principal
 
-#: `opening`: the vault's server is starting. `serving`: it runs. `unavailable`: the vault cannot be served.
+#: `opening`: the vault's server is starting. `serving`: the server runs. `unavailable`: the vault cannot be
+#: served.
 VaultState = Literal["opening", "serving", "unavailable"]
 #: The vault name that selects all vaults that a caller may use.
 ALL: Final = "*"

@@ -151,7 +151,7 @@ class VaultMovePlanning:
         )
 
     def _past(self, note_id: str) -> _Past:
-        """Return the part of the note's history that moves with it. Blocks."""
+        """Return the versions that move together with the note. Blocks."""
         here, there = self._source.find(HistoryStore), self._target.find(HistoryStore)
         rows = () if there is None else there.rows(note_id, MOST_KNOWN)[0]
         newest = rows[0].version if rows else 0
