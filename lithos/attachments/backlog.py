@@ -9,7 +9,7 @@ from lithos.attachments.extraction.actor import Attaching
 
 @frozen
 class AttachmentBacklog:
-    """The attachments that are still to be read."""
+    """The number of attachments that have not been read yet."""
 
     _attaching: Attaching
 
@@ -21,7 +21,7 @@ class AttachmentBacklog:
     async def known(self) -> bool:
         """Wait until the number of unread attachments is known.
 
-        Return False if attachments are switched off.
+        Return False if reading attachments is switched off.
         """
         if not self._attaching.is_enabled:
             return False

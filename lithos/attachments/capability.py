@@ -1,4 +1,4 @@
-"""The capability `attachments`: its parts, pages, check and health."""
+"""The `attachments` capability: its components, pages, check and health."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make_attaching(
     opening: Opening,
     words: FulltextIndexer,
 ) -> Attaching:
-    """Return the actor that reads attachments, connected to the watcher."""
+    """Return the actor that reads attachments. The watcher notifies it of changes."""
 
     async def notes_first() -> None:
         await opening.complete.wait()
@@ -68,17 +68,17 @@ async def has_file(server: Parts, thing: str) -> bool:
 
 
 def make_other_files(files: AttachmentFiles) -> OtherFiles:
-    """Return the service that reads and lists attachments together with notes."""
+    """Return the service that reads and lists attachments like notes."""
     return files
 
 
 def make_other_hits(hits: AttachmentHits) -> OtherHits:
-    """Return the attachment search, whose hits are listed next to notes."""
+    """Return the attachment search. Its hits are listed next to hits in notes."""
     return hits
 
 
 def make_backlog(attaching: Attaching) -> Backlog:
-    """Return the object that reports how many attachments are still to be read."""
+    """Return the object that reports how many attachments have not been read yet."""
     return AttachmentBacklog(attaching)
 
 

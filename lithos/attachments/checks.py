@@ -1,4 +1,4 @@
-"""The attachment check."""
+"""The doctor check for attachments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lithos.kernel.values.findings import DOCTOR, CheckFinding, Installation, ch
     ),
 )
 def check_attachments(patient: Installation) -> Iterator[CheckFinding]:
-    """Check whether the PDF files of the folder can be read, and warn with the package to install."""
+    """Check whether the PDF files of the notes folder can be read. A warning names the package to install."""
     found = survey_attachments(patient.survey.files)
     papers = [path for path in found if kind_of(path) == "pdf"]
     if papers and find_spec("pypdfium2") is None:

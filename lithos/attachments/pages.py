@@ -1,4 +1,4 @@
-"""`/console/attachments`: the text of attachments by page or place, and images of pages."""
+"""`/console/attachments`: text of attachments by page or place, and images of pages."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from lithos.notes.console.pages_files import LONGEST_PATH
 from lithos.notes.service.knowledge import ReadNote
 from lithos.server.console.console import Console, PageRefused, given, given_offset
 
-#: The navigation entry to which the attachment pages belong.
+#: Navigation entry that is highlighted on the attachment pages.
 SECTION: Final = "/console/notes"
-#: Files per page of the list, and characters of text per page. Large pages show less text.
+#: Number of files per list page. Below it: maximum characters of text per page, which is reduced if a page
+#: becomes too large.
 SHOWN: Final = 50
 LONGEST: Final = (60_000, 20_000, 5_000)
 #: Width of a page image in pixels.
@@ -28,7 +29,7 @@ WIDTH: Final = 900
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the attachment list, the page of one attachment, the image of a page, and the panel of a note."""
+    """Add the routes of the attachment list, an attachment's page, page images, and the note panel."""
     pages = AttachmentPages(console)
     console.add_panel("note", pages.attached)
     app.get("/attachments", endpoint="attachments")(pages.listed)
@@ -38,12 +39,12 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class AttachmentPages:
-    """The console pages about attachments."""
+    """The console pages for attachments."""
 
     _console: Console
 
     async def listed(self) -> Response:
-        """Show all files by path, with the reason for each unreadable file."""
+        """Show all files sorted by path, with the reason for each file that could not be read."""
         wanted, kind = given("q"), given("kind")
         files = [
             file
@@ -65,7 +66,7 @@ class AttachmentPages:
         )
 
     async def alone(self, path: str) -> Response:
-        """Show one file: the text of a place, or as much of the whole text as fits on a page."""
+        """Show one file: the text of a place, or as much of the complete text as fits on a page."""
         place, offset = given("place") or None, given_offset(10_000_000)
         attachments = self._console.parts.get(AttachmentReading)
         try:

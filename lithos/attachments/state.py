@@ -1,4 +1,4 @@
-"""The attachment component of the server state."""
+"""The attachment component of the server's health."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lithos.kernel.state import Component
 
 
 def look_at_attachments(attaching: Attaching) -> Component | None:
-    """Return the progress of reading attachments, or None if they are switched off."""
+    """Return the health component with the reading progress, or None if attachments are switched off."""
     if not attaching.is_enabled:
         return None
     known = attaching.backlog()

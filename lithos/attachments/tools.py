@@ -1,4 +1,4 @@
-"""Tool results about attachments: rows of hits, lists and reads (docs/spec/attachments.md)."""
+"""Tool answers about attachments: rows of hits, lists and reads (docs/spec/attachments.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lithos.server.tools.fitting import AnswerWithImage, cut_warning
 
 
 class AttachmentFiles:
-    """Attachments with the interface `OtherFiles`, so that they are read and listed like notes."""
+    """Implementation of `OtherFiles` for attachments, so that tools read and list them like notes."""
 
     def __init__(self, reading: AttachmentReading) -> None:
         self._reading = reading
@@ -31,13 +31,13 @@ class AttachmentFiles:
         return self._reading.is_enabled
 
     def is_meant(self, file_id: str | None, path: str | None) -> bool:
-        """Return whether a read means an attachment, not a note."""
+        """Return whether a read refers to an attachment rather than to a note."""
         return self._reading.is_meant(file_id, path)
 
     async def read_row(
         self, file_id: str | None, path: str | None, place: str | None, offset: int, max_length: int | None
     ) -> Mapping[str, Any]:
-        """Return the answer to a read. Raises `DocNotFound`, `InvalidInput`."""
+        """Return the answer to a read. Raises `DocNotFound` and `InvalidInput`."""
         return read_row(self._reading, await self._reading.read(file_id, path, place, offset, max_length))
 
     def list_rows(
@@ -48,13 +48,13 @@ class AttachmentFiles:
         offset: int,
         limit: int,
     ) -> tuple[list[dict[str, Any]], int]:
-        """Return one page of the matching files by path, and the number of all matches."""
+        """Return one page of the matching files, sorted by path, and the total number of matches."""
         files = self._reading.listed(path_prefix, name_contains, since)
         return [file_row(self._reading, file) for file in files[offset : offset + limit]], len(files)
 
 
 class AttachmentHits:
-    """Attachment hits with the interface `OtherHits`, for lists of hits next to notes."""
+    """Implementation of `OtherHits` for attachments, so that their hits are listed next to notes."""
 
     def __init__(self, config: Config, search: AttachmentSearch, reading: AttachmentReading) -> None:
         self.is_enabled = reads_attachments(config.of(AttachmentsConfig), config.of(StorageConfig))
@@ -64,7 +64,7 @@ class AttachmentHits:
         self._reading = reading
 
     def row(self, hit: OtherHit, score: float) -> dict[str, Any]:
-        """Return the row of one place that was found."""
+        """Return the row for one matching place."""
         row: dict[str, Any] = {
             "kind": ATTACHMENT,
             "id": hit.id,
@@ -84,13 +84,13 @@ class AttachmentHits:
 
 
 def embedded_in(reading: AttachmentReading, path: str) -> list[dict[str, Any]]:
-    """Return at most five notes that embed or link a file."""
+    """Return up to five notes that embed or link a file."""
     showing = reading.showing_at(path)
     return [{"id": entry.note.id, "title": entry.note.title, "path": entry.path} for entry in showing]
 
 
 def file_row(reading: AttachmentReading, file: AttachedFile) -> dict[str, Any]:
-    """Return one item of a list: the text state of a file, or the reason why it has no text."""
+    """Return the list item of a file: the state of its text, or the reason why it has no text."""
     updated = _time(file)
     row: dict[str, Any] = {
         "kind": ATTACHMENT,
@@ -109,7 +109,7 @@ def file_row(reading: AttachmentReading, file: AttachedFile) -> dict[str, Any]:
 
 
 def read_row(reading: AttachmentReading, read: AttachmentRead) -> dict[str, Any]:
-    """Return the answer of `lithos_read` for a file, with the image if it is one."""
+    """Return the answer of `lithos_read` for a file. An image file includes the image."""
     row = file_row(reading, read.file)
     row |= {"content": read.content, "truncated": read.next_offset is not None}
     if read.part is not None:

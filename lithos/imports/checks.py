@@ -1,4 +1,4 @@
-"""Health check for data that upstream Lithos left in the data directory."""
+"""The doctor check for data that upstream Lithos left in the data directory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lithos.server.settings import ServerConfig
 
 #: Files and folders that only upstream Lithos creates, relative to the data directory.
 _SIGNS: Final = (".chroma", "graph.pickle", ".graph/graph.pickle", "coordination.db")
-#: Tables whose rows are counted, by database file, each with its name for people.
+#: Tables whose rows are counted, by database file, with a readable name for each table.
 _COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
     "coordination.db": {
         "agents": "agents",
@@ -27,7 +27,7 @@ _COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
     "edges.db": {"edges": "edges between notes"},
     "stats.db": {"node_stats": "notes with statistics", "receipts": "receipts"},
 }
-#: Maximum number of unknown tables and columns that the report names.
+#: Maximum number of unknown tables and columns to name in the report.
 _NAMED: Final = 40
 PAGE: Final = "docs/import.md"
 
@@ -35,7 +35,7 @@ PAGE: Final = "docs/import.md"
 def find_upstream(data: Path) -> tuple[str, ...]:
     """Return the traces of upstream Lithos in the data directory.
 
-    Data of this Lithos has no such traces. Blocks.
+    This version of Lithos never creates such files. Blocks.
     """
     signs = [name for name in _SIGNS if (data / name).exists()]
     try:
@@ -53,9 +53,9 @@ def check_upstream(patient: Installation) -> Iterator[CheckFinding]:
     signs = find_upstream(data)
     if (data / "coordination.db").is_file() and (patient.private / "coordination.db").is_file():
         yield warn(
-            "The data directory has a coordination.db, and so has .lithos. Lithos serves only "
-            "the one in .lithos.",
-            "Check which of the two files has your tasks. To serve the other one, stop the "
+            "Both the data directory and .lithos contain a file coordination.db. Lithos only uses "
+            "the file in .lithos.",
+            "Check which of the two files has your tasks. To use the other file, stop the "
             "server and swap the files.",
         )
     counts, unknown = _look_into(data, is_live=patient.is_live)
@@ -77,7 +77,7 @@ def check_upstream(patient: Installation) -> Iterator[CheckFinding]:
 
 
 def _look_into(data: Path, *, is_live: bool) -> tuple[list[str], list[str]]:
-    """Return descriptions of the counted rows, and the tables and columns unknown to this server."""
+    """Return descriptions of the counted rows, and the tables and columns that this server does not know."""
     told: list[str] = []
     unknown: list[str] = []
     for name, tables in _COUNTED.items():
@@ -89,7 +89,7 @@ def _look_into(data: Path, *, is_live: bool) -> tuple[list[str], list[str]]:
                     told += _rows(connection, tables)
                     unknown += unknown_columns(name, connection)
         except (CorruptDatabase, DatabaseFailed, OSError):
-            continue  # the database check reports this
+            continue  # the database check reports this error
     return told, unknown
 
 

@@ -1,4 +1,4 @@
-"""`lithos import SOURCE`: plan, write, report."""
+"""`lithos import SOURCE`: plan the import, write the notes, and print a report."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _HEADINGS: Final[Mapping[str, str]] = {
     records.CREATED: "Created",
     records.UPDATED: "Updated",
     records.UNCHANGED: "Unchanged since the last import",
-    records.CHANGED_HERE: "Changed at the source and here: left alone",
+    records.CHANGED_HERE: "Changed at the source and here: note unchanged",
     records.DELETED_HERE: "Deleted here: not created again (use --recreate to create)",
     records.DUPLICATE: "Duplicate ids in the source: skipped",
     records.MALFORMED: "Unreadable: skipped",
@@ -91,9 +91,9 @@ def _describe_report(report: ImportReport) -> Iterator[str]:
 
 
 def _describe_rows(report: ImportReport) -> Iterator[str]:
-    """Yield the results for database rows, one line per table.
+    """Yield the results for database rows, with one line per table.
 
-    After the table results come records to check, some of each kind.
+    After the tables, some records of each kind are listed for checking.
     """
     if report.tables:
         yield "Database rows:"
@@ -113,9 +113,9 @@ def _describe_rows(report: ImportReport) -> Iterator[str]:
             yield f"  and {more:,} more"
 
 
-#: Maximum seconds to wait until all imported notes are searchable.
+#: Maximum seconds to wait for all imported notes to become searchable.
 READY_WAIT: Final = 600.0
-#: Timeout of a batch in seconds, longer than the deadline of a single write.
+#: Timeout for a batch in seconds. It is longer than the deadline of a single write.
 STEP_TIMEOUT: Final = 300.0
 
 
@@ -124,11 +124,11 @@ class RemoteWriter:
     """Import writer that sends the records to a running server."""
 
     client: OwnerClient
-    #: Lock for sending one batch at a time, because the order of batches decides duplicates and paths.
+    #: Only one batch is sent at a time, because the order of batches determines duplicates and paths.
     _turn: trio.Lock = field(factory=trio.Lock)
 
     async def begin(self, options: Options) -> ImportSession:
-        told = attrs.asdict(options, filter=attrs.filters.exclude("is_bound"))  # the server knows this value
+        told = attrs.asdict(options, filter=attrs.filters.exclude("is_bound"))  # the server has this value
         answer = await self._ask("begin", **told)
         return ImportSession(answer["session"], Path(answer["notes_folder"]), int(answer["content_limit"]))
 
@@ -168,7 +168,8 @@ class RemoteWriter:
 
 
 USAGE = 2
-#: Seconds. Only the import waits for the event loop, and each thread switch costs time.
+#: Thread switch interval in seconds. It need not be shorter, because only the import waits for the event
+#: loop, and each switch costs time.
 SWITCH_INTERVAL = 0.005
 
 
@@ -211,7 +212,7 @@ def _find_source(path: Path, kind: str | None, most: int) -> Source:
 
 
 def _refuse_own(path: Path, config: Config) -> None:
-    """Raise if the source and the data directory or notes folder contain one another."""
+    """Raise an error if the source contains the data directory or notes folder, or is inside one of them."""
     real = os.path.realpath(path)
     for own in (config.of(StorageConfig).data_dir, config.of(StorageConfig).notes_folder):
         target = os.path.realpath(own)
@@ -248,10 +249,10 @@ async def _import(
 
 @asynccontextmanager
 async def _writer(session: CommandSession, options: Options) -> AsyncIterator[ImportWriter]:
-    """Open the writer of the import.
+    """Open the writer for the import.
 
-    The writer is the running server if there is one. Otherwise it runs in this process and indexes all notes
-    before it closes.
+    If a server is running, the writer is that server. Otherwise the writer runs in this process and indexes
+    all notes before it closes.
     """
     if await find_owner(session) is not None:
         owner = owner_now(session, STEP_TIMEOUT)
@@ -270,7 +271,7 @@ async def _writer(session: CommandSession, options: Options) -> AsyncIterator[Im
     storage = config.of(StorageConfig)
     with tempfile.TemporaryDirectory(prefix="lithos-import-") as folder:
         if options.dry_run and storage.vault is None and not storage.notes_folder.is_dir():
-            # A dry run must not create a data directory.
+            # A dry run must not create a data directory, so it uses a temporary one.
             config = config.replace(attrs.evolve(storage, data_dir=Path(folder)))
         async with local_servers(session).run(config) as server:
             sys.setswitchinterval(SWITCH_INTERVAL)

@@ -1,4 +1,4 @@
-"""HTTP endpoint for imports."""
+"""The HTTP endpoint for imports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def add_to(front: Front) -> None:
-    """Add the import endpoint to the front."""
+    """Add the import endpoint to the web application."""
     front.routes.append(partial(_add_routes, front.parts))
 
 

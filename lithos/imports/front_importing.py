@@ -1,8 +1,8 @@
-"""`POST /import`: endpoint that takes records from `lithos import` for the server of the data directory.
+"""`POST /import`: endpoint that receives records from `lithos import` if a server is running.
 
-Only a token with the right `admin` may import. The command uses the token in the owner's lock (mode 0600).
-Callers without a token may not import, even if no token is defined. A token bound to an agent writes only
-under that name: notes and rows that name another agent are reported and not imported.
+The endpoint needs a token with the right `admin`. The command uses the token in the owner's lock file (mode
+0600). Callers without a token may not import, even if no token is defined. A token that is bound to an agent
+only writes under that agent's name. Notes and rows that name another agent are reported and not imported.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from lithos.server.http.quart_app import json_response, refuse
 
 
 def add_import(importing: Importing, app: QuartTrio) -> None:
-    """Add `/import`.
+    """Add the endpoint `/import`.
 
-    A request is one step (begin, notes, edges, links, rows or end), and the response is its result.
+    A request is one step (begin, notes, edges, links, rows or end). The response is the result of the step.
     """
 
     @app.post("/import")
@@ -40,7 +40,7 @@ def add_import(importing: Importing, app: QuartTrio) -> None:
             return refuse(403, "forbidden", message)
         try:
             given = from_json(await request.get_data())
-            # A caller with the owner's own token is the command `lithos import`.
+            # A caller with the owner's own token is treated as the command `lithos import`.
             with acting_as(COMMAND if principal == OWNER else principal):
                 answer = await _answer(importing, given, principal)
             return json_response(200, answer)

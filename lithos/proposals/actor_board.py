@@ -1,4 +1,7 @@
-"""Stored proposals for the coordinator: create, decide and expire them in its transactions, with events."""
+"""Stored proposals.
+
+The coordinator creates, decides and expires them in its transactions, with their events.
+"""
 
 from __future__ import annotations
 
@@ -30,21 +33,22 @@ from lithos.proposals.rows import ProposalRows
 
 
 class ProposalBoard(Board):
-    """Commands on proposal rows, run inside a transaction."""
+    """Commands on the stored proposals. Each command needs an open transaction."""
 
     def __init__(
         self, rows: ProposalRows, new_id: Callable[[], str], days: int, shown: PendingProposals
     ) -> None:
         """`days` is the time until a proposal expires.
 
-        `shown` holds the pending proposals that readers see.
+        `shown` is the list of pending proposals in memory, which readers use.
         """
         self._rows = rows
         self._shown = shown
         self._new_id = new_id
         self._life = timedelta(days=days)
         self._changed: list[Proposal] = []
-        #: Notes that had a proposal since this process began. Deleting any other note affects no proposal.
+        #: Notes that had a proposal since this process started. The deletion of any other note affects no
+        #: proposal.
         self._notes = {each.note_id for each in rows.pending()}
         self.handlers = {
             KeepProposal: self._keep,
@@ -55,7 +59,7 @@ class ProposalBoard(Board):
         }
 
     def follow(self, draft: EventDraft, now: datetime) -> Sequence[EventDraft]:
-        """Reject the pending proposals for a deleted note, and return the events of the rejections."""
+        """Reject the pending proposals for a deleted note. Return the events of the rejections."""
         if draft.type != events.NOTE_DELETED:
             return ()
         return self._after_deletion(draft.payload["id"], draft.agent, now)

@@ -1,4 +1,4 @@
-"""The proposals capability: its parts and how they are built."""
+"""The `proposals` capability and the functions that build its components."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def make_pending(journal: CoordinationStore) -> PendingProposals:
 def make_proposal_board(
     journal: CoordinationStore, proposals: ProposalsConfig, pending: PendingProposals
 ) -> ProposalBoard:
-    """Build the board that carries out the commands on proposals."""
+    """Build the object that executes the commands on proposals."""
     return ProposalBoard(journal.written(ProposalRows), make_id, proposals.days, pending)
 
 
@@ -69,13 +69,13 @@ def make_change_gate(
     catalogue: Catalogue,
     clock: Clock,
 ) -> ChangeGate:
-    """Build the gate that keeps a change until a person has decided."""
+    """Build the gate that stores a change as a proposal until a person has decided."""
     rows = journal.rows(ProposalRows)
     return Proposing(coordinator, pending, rows, journal_thread, threads, catalogue, clock)
 
 
 def make_waiting_keys(proposals: Proposals) -> WaitingKeys:
-    """Build the counts of pending proposals that a briefing shows."""
+    """Build the function that returns the counts of pending proposals for a briefing."""
     return proposals
 
 

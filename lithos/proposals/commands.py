@@ -6,8 +6,8 @@ from typing import Final
 
 from lithos.server.command.declaring import CliCommand, flag, take
 
-#: A copy of `proposals.model.STATUSES`, which takes long to import. `tests/proposals/test_commands.py`
-#: compares both.
+#: A copy of `proposals.model.STATUSES`, because that module takes long to import.
+#: `tests/proposals/test_commands.py` checks that both are equal.
 STATUSES = ("pending", "approved", "rejected", "expired", "withdrawn")
 
 COMMANDS: Final = (

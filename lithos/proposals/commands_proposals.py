@@ -1,4 +1,4 @@
-"""`lithos proposals`: list, show, approve and reject proposals of agents at a terminal."""
+"""`lithos proposals`: list, show, approve and reject proposals of agents in a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIST: Final = "list"
 _ACTIONS: Final = (LIST, "show", "approve", "reject")
 _COLOURS: Final[Mapping[str, str]] = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
 _PLAIN: Final = "\033[0m"
-#: Characters that begin a text line in a diff.
+#: First characters of the text lines in a diff.
 _TEXTS: Final = (" ", "+", "-")
 _HEADER: Final = ("--- ", "+++ ")
 
@@ -76,7 +76,7 @@ async def _show(session: CommandSession, asker: ToolClient, ids: Sequence[str]) 
 
 
 def _print(shown: Mapping[str, Any]) -> None:
-    """Print a proposal with its difference. Invisible characters are shown by name."""
+    """Print a proposal with its diff. Invisible characters are shown by name."""
     row = shown["proposal"]
     print_line(spell_out(f"{row['kind']} of {row['path']} by {row['agent']}, {row['status']} ({row['id']})"))
     if row["reason"]:
@@ -107,12 +107,12 @@ def _print(shown: Mapping[str, Any]) -> None:
 
 
 def _said(value: Any) -> str:
-    """Return the text of one side of a conflict."""
+    """Return the printable text of one side of a conflict."""
     return "nothing" if value is None else repr(value.removesuffix("\n") if isinstance(value, str) else value)
 
 
 def _lines_of(diff: str) -> list[str]:
-    """Return the lines of a diff without the CRs of line breaks, if all lines of the texts end in CRLF."""
+    """Return the lines of a diff. If all lines of both texts end in CRLF, the CRs are removed."""
     lines = diff.removesuffix("\n").split("\n")
     texts = [line for line in lines if line[:1] in _TEXTS and line[:4] not in _HEADER]
     is_windows = bool(texts) and all(line.endswith("\r") for line in texts)
@@ -120,7 +120,7 @@ def _lines_of(diff: str) -> list[str]:
 
 
 async def _decide(session: CommandSession, asker: ToolClient, action: str, ids: Sequence[str]) -> int:
-    """Decide proposals one after another, and print every outcome, even if some decisions fail."""
+    """Decide proposals one after another. Print every outcome, even if some decisions fail."""
     done: list[Mapping[str, Any]] = []
     for each in ids:
         answer = await _decide_one(session, asker, action, each)
@@ -156,7 +156,7 @@ async def _decide_one(
 
 
 def _is_meant(session: CommandSession, shown: Mapping[str, Any]) -> bool:
-    """Print the changes and ask for confirmation. Raises `CommandFailed` if no one can answer."""
+    """Print the changes and ask for confirmation. Raises `CommandFailed` if the user cannot be asked."""
     if "seal" in session.typed or shown["proposal"]["status"] != "pending":
         return True
     is_sure = bool(session.typed.get("yes"))

@@ -1,7 +1,7 @@
-"""Proposals: changes of notes that are kept until a person has decided (docs/spec/scopes.md §2).
+"""Proposals: note changes that are stored until a person has decided (docs/spec/scopes.md §2).
 
-A proposal contains the whole proposed file and the file that it was made from, so that approving merges later
-changes. For each note, an agent has at most one proposal of its text and one of its path.
+A proposal contains the proposed file and the file on which it is based, so that later changes can be merged
+on approval. For each note, an agent has at most one proposal of a new text and one proposal of a new path.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ EVENTS: Final[Mapping[Status, str]] = {
     "expired": "proposal.expired", "withdrawn": "proposal.withdrawn",
 }  # fmt: skip
 
-#: Maximum number of pending proposals in total, and per agent.
+#: Maximum number of pending proposals: in total, and per agent.
 MOST_PENDING: Final = 1_000
 MOST_OF_AGENT: Final = 100
 #: Maximum length of a reason in characters.
 LONGEST_REASON: Final = 500
-#: Days for which decided proposals are kept, and maximum number of kept proposals.
+#: Limits for stored decided proposals: maximum age, and maximum number.
 KEPT_FOR: Final = timedelta(days=90)
 MOST_DECIDED: Final = 2_000
-#: Maximum number of earlier reasons that are offered again.
+#: Maximum number of earlier reasons that the console offers for reuse.
 MOST_REASONS: Final = 5
 #: The reason for rejecting a proposal whose note was deleted.
 NOTE_DELETED: Final = "The note was deleted."
@@ -42,11 +42,13 @@ NOTE_DELETED: Final = "The note was deleted."
 
 @frozen(kw_only=True)
 class Proposal:
-    """One proposal. `added` and `removed` are lines, `to` is the new path of a move.
+    """One proposal.
 
-    `base_version` is the note version that the proposal was made from, None for a new note. `begun_at` is the
-    time when a person's approval started, if it is still running. `update_links`: a move rewrites the links
-    of other notes.
+    `added` and `removed` are numbers of lines. `to` is the new path if the note is to be moved.
+
+    `base_version` is the note version on which the proposal is based, or None for a new note. `begun_at` is
+    the start time of an approval that is still running. `update_links` is true if a move also rewrites the
+    links in other notes.
     """
 
     id: str
@@ -70,21 +72,21 @@ class Proposal:
 
     @property
     def slot(self) -> tuple[str, str, bool]:
-        """Return the key of the proposal.
+        """Return the key that identifies the subject of the proposal.
 
-        A later proposal of the same agent with the same key replaces it.
+        A later proposal of the same agent with the same key replaces this proposal.
         """
         return self.note_id, self.agent, self.kind == "move"
 
     @property
     def is_pending(self) -> bool:
-        """Return whether the proposal waits for a person."""
+        """Return whether no person has decided the proposal yet."""
         return self.status == "pending"
 
 
 @frozen
 class ProposalTexts:
-    """The file that a proposal was made from, and the proposed file. Each is None if missing."""
+    """The base file of a proposal and the proposed file. Either is None if it does not exist."""
 
     base: bytes | None
     data: bytes | None
@@ -92,12 +94,15 @@ class ProposalTexts:
 
 @frozen(kw_only=True)
 class ProposalCommand(BoardCommand[R_co]):
-    """The requests to the coordinator about proposals."""
+    """A request to the coordinator about proposals."""
 
 
 @frozen(kw_only=True)
 class KeepProposal(ProposalCommand[Proposal]):
-    """Store a proposal in place of an earlier one of its `slot`. The reply is the stored proposal."""
+    """Store a proposal, replacing an earlier proposal with the same `slot`.
+
+    The reply is the stored proposal.
+    """
 
     proposal: Proposal
     texts: ProposalTexts
@@ -105,7 +110,7 @@ class KeepProposal(ProposalCommand[Proposal]):
 
 @frozen(kw_only=True)
 class BeginApproval(ProposalCommand[Proposal]):
-    """Record that an approval has begun, before the note is written. The reply is the proposal."""
+    """Record the start of an approval before the note is written. The reply is the proposal."""
 
     id: str
     by: str
@@ -113,9 +118,9 @@ class BeginApproval(ProposalCommand[Proposal]):
 
 @frozen(kw_only=True)
 class DecideProposal(ProposalCommand[Proposal]):
-    """End a pending proposal.
+    """Change a pending proposal to a final status.
 
-    The reply is the ended proposal. Only the agent that proposed the change may use `withdrawn`.
+    The reply is the decided proposal. Only the agent that made the proposal may use `withdrawn`.
     """
 
     id: str
@@ -126,9 +131,9 @@ class DecideProposal(ProposalCommand[Proposal]):
 
 @frozen(kw_only=True)
 class AbandonApproval(ProposalCommand[None]):
-    """End an approval that was not carried out, so that the proposal is pending again. No reply.
+    """Cancel an approval that was not carried out, so that the proposal is pending again. No reply.
 
-    If another person began an approval since, that approval continues.
+    If another person has begun an approval in the meantime, that approval continues.
     """
 
     id: str
@@ -159,7 +164,10 @@ def check_room(pending: int, of_agent: int, agent: str) -> None:
 
 
 def event_payload(proposal: Proposal) -> dict[str, Any]:
-    """Return the event payload of a proposal. `by` is the deciding person, `to` the new path of a move."""
+    """Return the event payload of a proposal.
+
+    `by` is the person who decided, `to` the new path of a moved note.
+    """
     return {
         "proposal_id": proposal.id,
         "id": proposal.note_id,
@@ -174,19 +182,22 @@ def event_payload(proposal: Proposal) -> dict[str, Any]:
 
 
 class PendingProposals:
-    """The pending proposals, in memory: the writer checks them before each change that may be proposed."""
+    """The pending proposals in memory.
+
+    The writer checks them before each change that may become a proposal.
+    """
 
     def __init__(self) -> None:
         self._by_id: dict[str, Proposal] = {}
         self._by_slot: dict[tuple[str, str, bool], str] = {}
-        #: The reasons of the last rejections without duplicates, newest first.
+        #: The reasons of the latest rejections without duplicates, newest first.
         self.reasons: list[str] = []
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def get(self, proposal_id: str) -> Proposal | None:
-        """Return a pending proposal."""
+        """Return a pending proposal by its id, or None."""
         return self._by_id.get(proposal_id)
 
     def own(self, note_id: str, agent: str) -> Proposal | None:
@@ -210,7 +221,7 @@ class PendingProposals:
         return sorted(self._by_id.values(), key=lambda each: each.created_at)
 
     def take(self, proposal: Proposal) -> None:
-        """Store the current state of a proposal."""
+        """Store the current state of a proposal. Decided proposals are removed."""
         if proposal.is_pending:
             self._by_id[proposal.id] = proposal
             self._by_slot[proposal.slot] = proposal.id
@@ -221,5 +232,5 @@ class PendingProposals:
             self.begin_reasons([proposal.reason, *self.reasons])
 
     def begin_reasons(self, reasons: Iterable[str | None]) -> None:
-        """Store the last reasons, newest first."""
+        """Store the reasons of the latest rejections, newest first."""
         self.reasons = list(dict.fromkeys(each for each in reasons if each))[:MOST_REASONS]

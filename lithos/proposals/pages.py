@@ -1,7 +1,7 @@
-"""`/console/review`: a person approves, changes and approves, or rejects proposals of agents.
+"""`/console/review`: pages on which a person approves, edits or rejects proposals of agents.
 
-A person approves exactly the change on the page: every form carries the seal of the shown change, and the
-tool refuses a decision if the outcome would be different by now. If a form decides several proposals, the
+A person approves exactly the change on the page. Every form includes the seal of the displayed change, and a
+decision is refused if the change would have a different result now. If a form decides several proposals, the
 page reports each result.
 """
 
@@ -29,25 +29,26 @@ from lithos.server.console.formats import plural, query_with, readable, whole
 from lithos.server.tools.arguments import ArgumentFault
 from lithos.text.words.hidden_characters import find_signs
 
-#: Number of proposals on one page of the queue.
+#: Number of proposals per page of the queue.
 SHOWN: Final = 20
-#: Maximum number of lines of a difference in the queue and on its own page. The smaller numbers apply if a
-#: page would be too large.
+#: Maximum numbers of diff lines per proposal: in the queue, and on the proposal's own page. The first number
+#: applies unless the page would be too large. Then the next smaller number is tried.
 LINES: Final = (30, 12, 4)
 LINES_ALONE: Final = (2_000, 1_000, 400, 100, 20)
-#: Maximum seconds to load the proposals of a page, and to carry out the decisions of one request.
+#: Maximum seconds to load the proposals of a page, and maximum seconds for the decisions of one request.
 LOOK_SECONDS: Final = 5.0
 DECIDE_SECONDS: Final = 20.0
-#: Maximum number of proposals that one form decides.
+#: Maximum number of proposals that one form can decide.
 MOST_PICKED: Final = 100
 #: Maximum number of conflicts shown per proposal.
 MOST_CONFLICTS: Final = 10
-#: Maximum number of notes listed whose links a move rewrites.
+#: Maximum number of notes to list whose links a move rewrites.
 MOST_RELINKED: Final = 50
-#: Maximum number of outcomes, and of texts changed by a person, that are kept for their pages.
+#: Maximum number of stored outcomes, and of stored texts that a person edited. The next page shows them.
 MOST_REPORTS: Final = 50
 MOST_DRAFTS: Final = 20
-#: Groupings of the queue, with their labels. Descriptions of the keys of these pages, for the list of keys.
+#: Keyboard shortcuts of these pages, with descriptions. `GROUPINGS` has the ways to group the queue, with
+#: labels.
 KEYS: Final = (
     (
         "Review",
@@ -69,7 +70,7 @@ _ANCHOR: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the queue and the page of one proposal."""
+    """Add the routes of the queue and of the page for one proposal."""
     pages = ReviewPages(console)
     app.get("/review")(pages.queue)
     app.post("/review", endpoint="decide proposals")(console.change(pages.decide, "admin"))
@@ -82,20 +83,20 @@ Ending = Literal["ok", "warn", "bad"]
 
 @frozen
 class DecisionNotice:
-    """The outcome of a decided proposal, as a sentence that follows the proposal's title."""
+    """The outcome of a decision, as the rest of a sentence that begins with the proposal's title."""
 
     ending: Ending
     id: str
     title: str
     text: str
     note_id: str = ""
-    #: The address of the page that undoes the approval, or "" if there is nothing to undo.
+    #: The URL of the page that undoes the approval, or "" if there is nothing to undo.
     undo: str = ""
 
 
 @frozen(kw_only=True)
 class EditedProposal:
-    """A person's version of a proposed text, and the message about it."""
+    """A proposed text that a person edited, and the message to show with it."""
 
     proposal_id: str
     text: str
@@ -105,16 +106,19 @@ class EditedProposal:
 
 @define(eq=False)
 class ReviewPages:
-    """The pages about proposals."""
+    """The console pages for proposals."""
 
     _console: Console
-    #: The threads that compare texts before a proposal with a warning is approved.
+    #: The threads that compare texts before a proposal with warnings is approved.
     _comparing: Threads = field(factory=Threads)
     _reports: Newest[str, Sequence[DecisionNotice]] = field(factory=lambda: Newest(MOST_REPORTS))
     _drafts: Newest[str, EditedProposal] = field(factory=lambda: Newest(MOST_DRAFTS))
 
     async def queue(self) -> Response:
-        """Show pending proposals, by agent or by note. Groups with the earliest expiry come first."""
+        """Show the pending proposals, grouped by agent or by note.
+
+        The group with the earliest expiry comes first.
+        """
         by = _grouping()
         rows = in_order(self._console.parts.get(PendingProposals).all(), by)
         offset = given_offset(len(rows))
@@ -135,9 +139,9 @@ class ReviewPages:
         )
 
     async def alone(self, proposal_id: str) -> Response:
-        """Show one proposal with its whole difference and its editable text.
+        """Show one proposal with its complete diff and its editable text.
 
-        For a decided proposal, show the person who decided.
+        For a decided proposal, the page names the person who decided.
         """
         proposal = await self._read(proposal_id)
         draft = self._drafts.get(request.args.get("draft", ""))
@@ -174,7 +178,7 @@ class ReviewPages:
     async def _look(self, rows: Iterable[Proposal]) -> list[ProposalView]:
         """Return the effects of these proposals within a time limit.
 
-        Proposals decided meanwhile are left out.
+        Proposals that were decided in the meantime are left out.
         """
         end, found = trio.current_time() + LOOK_SECONDS, list[ProposalView]()
         for row in rows:
@@ -204,9 +208,9 @@ class ReviewPages:
     # -- deciding -----------------------------------------------------------------------------------
 
     async def decide(self, form: Form) -> str:
-        """Approve or reject the chosen proposals, each as it was shown.
+        """Approve or reject the selected proposals in the form in which they were displayed.
 
-        Return the address of the page with the outcomes.
+        Return the URL of the page with the outcomes.
         """
         decision = form.get("act", "")
         if decision not in ("approve", "reject"):
@@ -233,19 +237,22 @@ class ReviewPages:
         return self._tell(outcomes, form)
 
     async def _approve(self, proposal_id: str, seal: str, *, is_seen: bool) -> DecisionNotice:
-        """Approve a proposal as it was shown, unless it has a warning that the person has not confirmed."""
+        """Approve a proposal as it was displayed.
+
+        If the proposal has a warning, the person must confirm it.
+        """
         if not seal:
             return await self._left(proposal_id, "was not approved: you have not seen it yet")
         try:
             proposal = await self._read(proposal_id)
         except PageRefused:
-            return await self._carry_out(proposal_id, "approve", seal=seal)  # the answer reports it missing
+            return await self._carry_out(proposal_id, "approve", seal=seal)  # the reply reports it as missing
         if not is_seen and await self._is_warned(proposal):
             return DecisionNotice("warn", proposal_id, proposal.row.path, _UNCONFIRMED)
         return await self._carry_out(proposal_id, "approve", proposal.row, seal=seal)
 
     async def change(self, form: Form, proposal_id: str) -> str:
-        """Approve a proposal with a text that a person changed, or first show the effect of that text."""
+        """Approve a proposal with a text that a person edited, or first show the diff of that text."""
         act, text, seal = form.get("act", ""), form.get("text"), form.get("seal", "")
         if act not in ("approve", "look") or text is None or not seal:
             raise PageRefused(
@@ -257,7 +264,7 @@ class ReviewPages:
         if _has_lines_of_windows(proposal.text or ""):
             text = text.replace("\n", "\r\n")
         if act == "look":
-            return self._keep(proposal_id, text, "This is what approving your text would do.", "ok")
+            return self._keep(proposal_id, text, "Below is the change that your text would make.", "ok")
         has_unwritten = any(sign.kind == "hidden" and not sign.is_quiet for sign in find_signs(typed))
         is_seen = proposal_id in form.getlist("seen") and not has_unwritten
         if not is_seen and (has_unwritten or await self._is_warned(proposal, text)):
@@ -275,9 +282,9 @@ class ReviewPages:
     async def _carry_out(
         self, proposal_id: str, decision: str, row: Proposal | None = None, **more: str | None
     ) -> DecisionNotice:
-        """Carry out one decision in the name of the person.
+        """Carry out one decision on behalf of the person.
 
-        If `row` is known, an approval links to its undo.
+        If `row` is given, the notice of an approval links to the page that undoes it.
         """
         arguments = {name: value for name, value in more.items() if value is not None}
         try:
@@ -302,18 +309,21 @@ class ReviewPages:
         )
 
     async def _is_warned(self, proposal: ProposalView, text: str | None = None) -> bool:
-        """Return whether approving a proposal, with `text` in place of its own, needs a confirmation."""
+        """Return whether an approval needs a confirmation.
+
+        `text` replaces the proposed text if it is given.
+        """
         return proposal.row.is_pending and await self._comparing.run(partial(proposal.is_warned, text))
 
     async def _left(self, proposal_id: str, text: str, ending: Ending = "warn") -> DecisionNotice:
-        """Return the outcome of a proposal that stays undecided, looking up its title."""
+        """Return the outcome of a proposal that stays undecided, including its title."""
         try:
             return DecisionNotice(ending, proposal_id, (await self._read(proposal_id)).row.path, text)
         except PageRefused:
             return DecisionNotice(ending, proposal_id, proposal_id, text)
 
     def _tell(self, outcomes: Sequence[DecisionNotice], form: Form) -> str:
-        """Keep the outcomes, and return the address of the queue that shows them at the next proposal."""
+        """Store the outcomes. Return the URL of the queue, which shows them next to the next proposal."""
         key = keep(self._reports, outcomes)
         by = form.get("by", "")
         query = query_with({}, by=by if by in GROUPINGS else None, offset=whole(form.get("offset")), done=key)
@@ -326,14 +336,14 @@ class ReviewPages:
 
 
 def _undo_of(row: Proposal, version: int | None) -> str:
-    """Return the address of the page that undoes an approved change."""
+    """Return the URL of the page that undoes an approved change."""
     if row.kind == "delete" and version is not None:
-        version += 1  # A deletion is a version of its own, one above the deleted version.
+        version += 1  # A deletion is recorded as a version of its own, one above the deleted version.
     return f"/console/undo{query_with({}, agent=row.agent, note=row.note_id, version=version)}"
 
 
 def _refusal_of(answer: Mapping[str, Any]) -> tuple[str, Ending]:
-    """Return why a decision was refused, as the end of a sentence."""
+    """Return the reason for a refused decision, as the end of a sentence."""
     code = answer["code"]
     if code == "proposal_not_found":
         return "no longer exists", "bad"

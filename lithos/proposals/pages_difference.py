@@ -1,7 +1,8 @@
-"""Text differences as HTML lines, with changed words marked and all hidden characters named.
+"""Text diffs as HTML lines, with changed words marked and all hidden characters named.
 
-For the person who approves (docs/spec/scopes.md §2): all text on the page is escaped, and invisible
-characters appear only by name. Both sides may be of any length. Lines that are not shown are counted.
+The diffs are for the person who approves a change (docs/spec/scopes.md §2). All text is escaped, and
+invisible characters appear only by name. Both texts may have any length. Lines that are not shown are
+counted.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from lithos.text.outline.differences import EditScriptStep, group_changes, split
 from lithos.text.outline.word_differences import Span, changed_words
 from lithos.text.words.hidden_characters import Sign, count_names, find_signs
 
-#: Maximum number of lines of a difference, and of characters of one line and of all lines as HTML.
+#: Limits of a displayed diff: number of lines, characters per line, and characters of HTML in total.
 MOST_LINES: Final = 2_000
 LONGEST_LINE: Final = 2_000
 MOST_CHARACTERS: Final = 150_000
-#: Number of characters to keep before the first changed word of a line that is cut.
+#: Number of characters to keep before the first changed word if a line is shortened.
 LEAD: Final = 60
-#: Maximum number of different special characters that are named next to a difference.
+#: Maximum number of different special characters to name next to a diff.
 MOST_NAMES: Final = 20
 
-#: Marks next to the lines of the texts, and the HTML form of a line.
+#: Kinds of diff lines that are not lines of either text. Below them: the HTML templates of a line.
 _BESIDE: Final = ("place", "remark")
 _LINE: Final = '<span class="removed"></span>\n'
 _NO_BREAK: Final = "no line break at the end of the file"
@@ -40,7 +41,10 @@ _SKIPPED: Final = Markup("<i>{} characters …</i>")
 
 @frozen
 class DiffLine:
-    """One line: `same`, `added`, `removed`, `place` (which line follows) or `remark`."""
+    """One line of a diff.
+
+    Its kind is `same`, `added`, `removed`, `place` (the number of the next line) or `remark`.
+    """
 
     kind: str
     html: Markup
@@ -48,12 +52,11 @@ class DiffLine:
 
 @frozen
 class TextComparison:
-    """The difference of a text: its first changed lines, the numbers of all, and special characters in added
-    lines.
+    """The diff of a text: its first lines, and counts of changed lines and of added special characters.
 
-    `left` is the number of lines that are not shown. `signs` counts each special character in the added
-    lines, shown or not. `quiet` counts characters in places where they are usual. `has_more` means that there
-    are further special characters.
+    `left` is the number of lines that are not shown. `signs` counts each special character in all added
+    lines, including lines that are not shown. `quiet` counts special characters in contexts where they are
+    usual. `has_more` means that more special characters exist.
     """
 
     lines: Sequence[DiffLine]
@@ -66,14 +69,14 @@ class TextComparison:
 
     @property
     def is_warned(self) -> bool:
-        """Return whether a person has to confirm the special characters in the added text."""
+        """Return whether a person must confirm the special characters in the added text."""
         return bool(self.signs) or self.has_more
 
 
 def compare(
     old: str | None, new: str | None, most: int = MOST_LINES, room: int = MOST_CHARACTERS
 ) -> TextComparison:
-    """Return the difference of two texts (None for a missing text), up to a limit of lines and characters."""
+    """Return the diff of two texts, limited to `most` lines and `room` characters. A missing text is None."""
     first, second = _lines_of(old, new), _lines_of(new, old)
     groups = list(group_changes(first, second))
     changes = [change for group in groups for change in group if change[0] != "equal"]
@@ -101,13 +104,13 @@ def compare(
 
 
 def name_all(text: object, most: int = 300) -> Markup:
-    """Return a short text, such as a title or a path, with special characters named, on one line."""
+    """Return a short text, such as a title or a path, on one line with special characters named."""
     whole = " ".join(str(text).split("\n"))
     return Markup("<bdi>{}</bdi>").format(_cut_line(whole, [], most))
 
 
 def _lines_of(text: str | None, other: str | None) -> list[str]:
-    """Return the lines of a text, without the CRs of line breaks if both texts have them in every line."""
+    """Return the lines of a text. If every line break of both texts has a CR, the CRs are removed."""
     texts = [each for each in (text, other) if each]
     if all(each.count("\r\n") == each.count("\n") > 0 for each in texts):
         text = text and text.replace("\r\n", "\n")
@@ -115,7 +118,7 @@ def _lines_of(text: str | None, other: str | None) -> list[str]:
 
 
 def _length(change: EditScriptStep) -> int:
-    """Return the number of lines that show a change. Equal lines are shown once."""
+    """Return the number of lines in the display of a change. Equal lines are shown once."""
     tag, i, i_end, j, j_end = change
     return i_end - i + (0 if tag == "equal" else j_end - j)
 
@@ -123,7 +126,7 @@ def _length(change: EditScriptStep) -> int:
 def _pieces(
     groups: Sequence[Sequence[EditScriptStep]], first: Sequence[str], second: Sequence[str]
 ) -> Iterator[tuple[str, str, Sequence[Span]]]:
-    """Yield the kind, text and changed words of each line of a difference lazily."""
+    """Yield the kind, text and changed words of each diff line. The lines are computed lazily."""
     for group in groups:
         _, i, _, j, _ = group[0]
         if i or j:
@@ -146,7 +149,7 @@ def _render(line: str, marks: Sequence[Span]) -> Markup:
 
 
 def _cut_line(text: str, marks: Sequence[Span], most: int) -> Markup:
-    """Return a line as HTML. A long line is cut to the part around its first change."""
+    """Return a line as HTML. A long line is shortened to the part around its first change."""
     start = 0
     if len(text) > most and marks and marks[0][0] > most - LEAD:
         start = marks[0][0] - LEAD
@@ -169,7 +172,10 @@ def _cut_line(text: str, marks: Sequence[Span], most: int) -> Markup:
 
 
 def _widened(marks: Sequence[Span], signs: Sequence[Sign]) -> list[Span]:
-    """Return the marks in order, moved out of named characters, with adjacent ones joined."""
+    """Return the marked spans in order.
+
+    Spans never split a named character, and adjacent spans are joined.
+    """
     found: list[Span] = []
     at = 0
     for start, end in marks:
@@ -189,9 +195,9 @@ def _widened(marks: Sequence[Span], signs: Sequence[Sign]) -> list[Span]:
 
 
 def _plain(text: str, start: int, end: int, signs: Sequence[Sign]) -> Markup:
-    """Return part of a line, escaped, with special characters named.
+    """Return part of a line as escaped HTML with special characters named.
 
-    No special character crosses the ends of the part.
+    No special character may extend beyond the part.
     """
     parts: list[Markup] = []
     for sign in signs[bisect_left(signs, start, key=_start_of) : bisect_left(signs, end, key=_start_of)]:

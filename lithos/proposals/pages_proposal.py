@@ -1,7 +1,7 @@
-"""Proposals in the console: comparisons of their outcome, groups, and texts that a person edits.
+"""Proposals as the console shows them: diffs, groups and texts that a person can edit.
 
-A comparison leaves out the effects of every write: version, time and contributors. In a text that a person
-edits, hidden characters are written out, as ⟦U+202E⟧, because a text field would hide them.
+A diff leaves out the fields that every write changes: version, time and contributors. In an editable text,
+hidden characters appear as codes such as ⟦U+202E⟧, because a text field would hide them.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from lithos.text.words.hidden_characters import find_signs
 KINDS: Final[Mapping[Kind, str]] = {
     "create": "new note", "update": "change", "delete": "deletion", "move": "move",
 }  # fmt: skip
-#: Maximum number of characters per line of a difference, on average.
+#: Average number of characters that a diff may have per line.
 LINE_ROOM: Final = 200
-#: Maximum size in bytes of a text that can be edited on the page.
+#: Maximum size, in bytes, of a text that can be edited on the page.
 LARGEST_EDITED: Final = 80_000
-#: The notation of an invisible character in a text that a person edits.
+#: The code for an invisible character in a text that a person edits.
 _WRITTEN: Final = re.compile(r"⟦U\+([0-9A-F]{4,6})⟧")
 _OPENING: Final = "⟦U+"
 
 _WITH_TEXT: Final = ("create", "update")
-#: Keys of a frontmatter that a write sets automatically, and the usual values for a new note.
+#: Frontmatter keys that every write sets. Below them: the default values of a new note.
 _FOLLOWS: Final = frozenset(("updated_at", "version", "contributors"))
 _OF_NEW: Final = frozenset(("id", "created_at", "schema_version"))
 _DEFAULTS: Final = frozenset((
     "tags: []", "aliases: []", "confidence: 1.0", "contributors: []", "source: null", "supersedes: null",
     "access_scope: shared", "note_type: observation", "status: active",
 ))  # fmt: skip
-#: A line that begins the value of a frontmatter key.
+#: A line that starts a frontmatter key.
 _KEY: Final = re.compile(r"([^\s:#-][^:]*):")
 _FENCE: Final = "---"
 
 
 @frozen
 class ProposalView:
-    """A proposal as a page shows it. `shown` is None if there was no time to compute its effect."""
+    """A proposal as a page shows it. `shown` is None if there was not enough time to compute its effect."""
 
     row: Proposal
     shown: ShownProposal | None = None
@@ -61,17 +61,17 @@ class ProposalView:
 
     @property
     def does(self) -> str:
-        """The kind of the change, in one or two words."""
+        """A name for the kind of change, in one or two words."""
         return KINDS[self.row.kind]
 
     @property
     def seal(self) -> str:
-        """The seal of the shown change, or "" if no change is shown."""
+        """The seal of the displayed change, or "" if no change is displayed."""
         return "" if self.shown is None else self.shown.seal
 
     @property
     def conflicts(self) -> Sequence[Mapping[str, Any]]:
-        """The conflicting changes by others."""
+        """The changes by others that conflict with the proposal."""
         return () if self.shown is None else self.shown.conflicts
 
     @property
@@ -81,7 +81,7 @@ class ProposalView:
 
     @property
     def is_stuck(self) -> bool:
-        """Return whether no text can resolve the conflicts, because a path is taken or a note is gone."""
+        """Return whether no text can resolve the conflicts: a path is taken, or a note is deleted."""
         is_gone = self.shown is not None and self.shown.current is None
         return bool(self.conflicts) and (self.row.kind != "update" or is_gone)
 
@@ -94,19 +94,22 @@ class ProposalView:
     def is_warned(self, text: str | None = None) -> bool:
         """Return whether approving the proposal, or `text` instead, needs a confirmation.
 
-        Takes as long as `compare`.
+        Takes as long as a call of `compare`.
         """
         compared = self.compare(1, text)
         return self.has_odd_place or (compared is not None and compared.is_warned)
 
     @property
     def text(self) -> str | None:
-        """The proposed text, or None if the proposal has no text or if there was no time to compute it."""
+        """The proposed text.
+
+        None if the proposal has no text, or if there was not enough time to compute the text.
+        """
         return None if self.shown is None or self.row.kind == "move" else _text_of(self.shown.proposed)
 
     @property
     def editable(self) -> str | None:
-        """Return the proposed text with hidden characters written out, for a text field.
+        """Return the proposed text for a text field, with hidden characters replaced by codes.
 
         Return None if the text cannot be edited.
         """
@@ -117,12 +120,12 @@ class ProposalView:
         return None if _OPENING in text or len(written.encode()) > LARGEST_EDITED else written
 
     def compare(self, most: int, text: str | None = None, *, is_brief: bool = False) -> TextComparison | None:
-        """Return the difference that approving makes now.
+        """Return the diff of the change that an approval would make now.
 
-        `text` replaces the proposed text with a person's version.
+        `text` is a text that a person edited. It replaces the proposed text.
 
-        `is_brief`: leave out the usual values of a new note, and the frontmatter of a deleted note. Returns
-        None if there is nothing to compare.
+        If `is_brief` is true, the default values of a new note and the frontmatter of a deleted note are left
+        out. Returns None if there is nothing to compare.
         """
         if self.shown is None or self.row.kind == "move":
             return None
@@ -138,7 +141,7 @@ class ProposalView:
 
 @frozen
 class ProposalGroup:
-    """Proposals of one agent or for one note on a page. `total` counts the proposals on all pages."""
+    """A page's proposals of one agent or for one note. `total` counts the group's proposals on all pages."""
 
     key: str
     title: str
@@ -149,7 +152,7 @@ class ProposalGroup:
 def in_order(rows: Sequence[Proposal], by: str) -> list[Proposal]:
     """Return proposals in the order of the queue.
 
-    The group of the first proposal to expire comes first, then the other groups.
+    The group with the earliest expiry comes first.
     """
     groups: dict[str, list[Proposal]] = {}
     for row in sorted(rows, key=lambda row: (row.expires_at, row.id)):
@@ -179,7 +182,7 @@ def _text_of(data: bytes | None) -> str | None:
 
 
 def _as_before(old: str, new: str) -> str:
-    """Return the new text with the automatic keys as they were in the old text."""
+    """Return the new text with the automatic frontmatter values of the old text."""
     before = {key: lines for key, lines in _entries(old)[0] if key in _FOLLOWS}
     entries, rest = _entries(new)
     kept = [line for key, lines in entries for line in (before.get(key, []) if key in _FOLLOWS else lines)]
@@ -212,7 +215,7 @@ def _without_defaults(text: str | None) -> str | None:
 def _entries(text: str) -> tuple[list[tuple[str, list[str]]], list[str]]:
     """Return the frontmatter lines grouped by key, and the remaining lines.
 
-    Without a frontmatter, all lines remain.
+    If the text has no frontmatter, all lines are returned as remaining lines.
     """
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
@@ -229,7 +232,7 @@ def _entries(text: str) -> tuple[list[tuple[str, list[str]]], list[str]]:
 
 
 def write_signs(text: str) -> str:
-    """Return a text for a field: invisible characters are written as ⟦U+202E⟧."""
+    """Return a text for a text field. Invisible characters are replaced by codes such as ⟦U+202E⟧."""
     parts, done = list[str](), 0
     for sign in find_signs(text):
         if sign.kind == "hidden" and not sign.is_quiet:
@@ -240,10 +243,10 @@ def write_signs(text: str) -> str:
 
 
 def read_signs(text: str) -> str:
-    """Return the text with written-out characters replaced by the characters themselves."""
+    """Return the text of a text field. Codes are replaced by their characters."""
     return _WRITTEN.sub(lambda found: _character(int(found[1], 16)) or found[0], text)
 
 
 def _character(code: int) -> str:
-    """Return a character, or "" for an invalid number or a character that no file can hold."""
+    """Return the character of a code, or "" if the code is invalid or no file can contain the character."""
     return "" if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF else chr(code)

@@ -1,4 +1,4 @@
-"""The gate that keeps an agent's change as a proposal until a person has decided (docs/spec/scopes.md)."""
+"""The gate that stores an agent's change as a proposal until a person has decided (docs/spec/scopes.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ from lithos.text.outline.differences import count_lines
 
 
 class Proposing:
-    """Stores and reads proposals as the writer's `ChangeGate`. The coordinator writes the rows."""
+    """The `ChangeGate` of the writer: stores and reads proposals.
+
+    The coordinator writes the database rows.
+    """
 
     def __init__(
         self,
@@ -39,7 +42,7 @@ class Proposing:
         catalogue: Catalogue,
         clock: Callable[[], datetime],
     ) -> None:
-        """`rows` are read only in the thread `reading`. Texts are compared in `working`."""
+        """`rows` may only be read in the thread `reading`. Texts are compared in the threads `working`."""
         self._pending = pending
         self._mailbox = coordinator.mailbox
         self._rows = rows
@@ -58,7 +61,10 @@ class Proposing:
         return self._pending.own(note_id, agent)
 
     async def load(self, proposal_id: str) -> ProposedText | None:
-        """Return a text proposal with its files, or None for other kinds and for a deleted proposal."""
+        """Return a proposal of a text with its files.
+
+        Return None for another kind and for a deleted proposal.
+        """
         proposal = self._pending.get(proposal_id)
         if proposal is None or proposal.kind not in ("create", "update"):
             return None
@@ -77,7 +83,7 @@ class Proposing:
     def as_file(
         self, own: ProposedText, entry: Entry | None, source: ReadFile | Exception | None
     ) -> ReadFile | Exception | None:
-        """Return the proposed file in place of `source`, the current file."""
+        """Return the proposed file as a replacement for `source`, the current file."""
         data = own.data
         if entry is not None:
             return ProposedFile(data, source.state, entry) if isinstance(source, ReadFile) else source
@@ -102,9 +108,9 @@ class Proposing:
         source: ReadFile | Exception | None,
         own: ProposedText | None,
     ) -> Accepted | Exception:
-        """Keep a prepared change durably.
+        """Store a prepared change durably as a proposal.
 
-        Return the reply for the caller, or why the change could not be kept.
+        Return the reply for the caller, or the error that prevented the change from being stored.
         """
         try:
             proposal, texts = await self._draft(request, prepared, source, own)
@@ -177,7 +183,7 @@ def _kind_of(prepared: Prepared) -> Kind:
 
 
 def _version_before(prepared: Prepared) -> int | None:
-    """Return the current version of the note, or None."""
+    """Return the current version of the note, or None for a new note."""
     version = prepared.outcome.version
     if isinstance(prepared.operation, Put):
         return version - 1 if prepared.outcome.status == "updated" else None

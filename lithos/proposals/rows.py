@@ -1,4 +1,4 @@
-"""Rows of pending and decided proposals in `coordination.db`."""
+"""Database rows of pending and decided proposals in `coordination.db`."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _PROPOSALS: Final = Table(
 
 
 class ProposalRows(Rows):
-    """Proposals as one connection sees them. Writing needs an open transaction."""
+    """The proposals that one database connection reads. Writing needs an open transaction."""
 
     def get(self, proposal_id: str) -> Proposal | None:
-        """Return a proposal in any status."""
+        """Return a proposal in any status, or None."""
         found = self._find(_PROPOSALS, "WHERE id=?", proposal_id)
         return found[0] if found else None
 
@@ -68,7 +68,7 @@ class ProposalRows(Rows):
     def listed(
         self, status: Status, agent: str | None, limit: int, offset: int
     ) -> tuple[list[Proposal], int]:
-        """Return a page of proposals with a status, optionally of one agent, and their total number.
+        """Return one page of the proposals with a status, optionally of one agent, and their total number.
 
         Pending proposals are sorted oldest first, decided proposals newest first.
         """
@@ -81,7 +81,7 @@ class ProposalRows(Rows):
         return rows, total
 
     def last_reasons(self, most: int) -> list[str]:
-        """Return the reasons of the last rejections without duplicates, newest first."""
+        """Return the reasons of the latest rejections without duplicates, newest first."""
         return self._texts(
             "SELECT reason FROM proposals WHERE status='rejected' AND reason<>?"
             " GROUP BY reason ORDER BY MAX(decided_at) DESC LIMIT ?",
@@ -95,23 +95,23 @@ class ProposalRows(Rows):
         return None if row is None else ProposalTexts(*row)
 
     def put(self, proposal: Proposal, texts: ProposalTexts | None = None) -> None:
-        """Insert or change a proposal. Without `texts`, its stored texts stay unchanged."""
+        """Insert or update a proposal. If `texts` is None, the stored texts stay unchanged."""
         self._run(_PROPOSALS.upsert, *_PROPOSALS.row(proposal))
         if texts is not None:
             self._run("UPDATE proposals SET base=?, data=? WHERE id=?", texts.base, texts.data, proposal.id)
 
     def settled(self) -> datetime:
-        """Return the time that the last retention run used, or 1970 before the first run."""
+        """Return the time used by the latest retention run, or 1970 before the first run."""
         row = self._first("SELECT value FROM meta WHERE name='settled'")
         return datetime.fromtimestamp(0 if row is None else row[0], UTC)
 
     def overdue(self, now: datetime) -> list[Proposal]:
-        """Return expired pending proposals, except those that a person is approving."""
+        """Return pending proposals whose time has expired, except those with an approval in progress."""
         where = "WHERE status='pending' AND begun_at IS NULL AND expires_at<=? ORDER BY expires_at"
         return self._find(_PROPOSALS, where, format_time(now))
 
     def drop_decided(self, now: datetime) -> int:
-        """Delete old decided proposals, and decided proposals beyond the maximum number.
+        """Delete decided proposals that are too old, and those beyond the maximum number.
 
         Return the number of deleted rows.
         """

@@ -1,8 +1,8 @@
-"""Proposals for people and agents: list them, show their effect, approve, reject and withdraw them.
+"""Proposals for people and agents: list, show, approve, reject and withdraw them.
 
-Approving merges the proposal with later changes (docs/spec/scopes.md §2). The approval is recorded as begun
-before the note is written. If a crash interrupts it, the next start finishes it or makes the proposal pending
-again, and never carries it out twice.
+An approval merges the proposal with later changes (docs/spec/scopes.md §2). The start of the approval is
+recorded before the note is written. After a crash, the next start either finishes the approval or makes the
+proposal pending again. An approval is never carried out twice.
 """
 
 from __future__ import annotations
@@ -69,18 +69,18 @@ log = get_logger("lithos.proposals")
 
 R = TypeVar("R")
 
-#: Maximum number of notes listed whose links a move rewrites.
+#: Maximum number of notes to list whose links a move rewrites.
 MOST_RELINKED: Final = 200
 #: Maximum number of rows on one page.
 MOST_LISTED: Final = 200
-#: The largest number that the store can hold.
+#: The largest integer that the database can store.
 _LARGEST: Final = 2**63 - 1
-#: Maximum number of attempts at an approval whose note is changed meanwhile.
+#: Maximum number of attempts at an approval if the note keeps changing.
 RETRIES: Final = 5
-#: Maximum seconds to wait for the coordinator, and for a whole approval once it has begun.
+#: Maximum seconds to wait for the coordinator, and maximum seconds for an approval that has started.
 PATIENCE: Final = 30.0
 CARRIED_OUT: Final = 120.0
-#: A person makes the decision, so path rules do not limit it.
+#: Path rules do not restrict these decisions, because a person makes them.
 _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
 
 
@@ -88,9 +88,10 @@ _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
 class ShownProposal:
     """A proposal compared with the current note.
 
-    `current` is the file now, `proposed` the file after approving now, merged with later changes. None means
-    that there is no such file. For a move both are paths. With `conflicts` nothing can be approved unchanged,
-    and `proposed` is the agent's own text. `seal` changes with all of these fields.
+    `current` is the file now, and `proposed` is the file that an approval would write now, merged with later
+    changes. A missing file is None. For a move, both are paths. If there are `conflicts`, the proposal cannot
+    be approved unchanged, and `proposed` is the agent's own text. `seal` changes whenever one of these fields
+    changes.
     """
 
     proposal: Proposal
@@ -99,14 +100,14 @@ class ShownProposal:
     conflicts: Sequence[Mapping[str, Any]] = ()
     #: The note version that was compared, or None if there is no note.
     version: int | None = None
-    #: Whether approving leaves the file unchanged, because it already has the proposed content.
+    #: True if an approval would leave the file unchanged, because it already has the proposed content.
     is_done: bool = False
-    #: The ids and paths of other notes whose links a move would rewrite now.
+    #: Paths of other notes whose links a move would rewrite now, by note id.
     relinks: Mapping[str, str] = field(factory=dict)
 
     @property
     def seal(self) -> str:
-        """Return a hash of all shown data."""
+        """Return a hash of all displayed data."""
         digest = hashlib.sha256()
         links = (sorted(self.relinks), self.proposal.update_links)
         told = repr(self.conflicts) if links == ([], True) else repr((self.conflicts, links))
@@ -116,7 +117,7 @@ class ShownProposal:
 
 
 class Proposals:
-    """Pending and decided proposals."""
+    """Service for pending and decided proposals."""
 
     def __init__(
         self,
@@ -161,13 +162,13 @@ class Proposals:
         return {"pending_proposals": len(self._pending)} if len(self._pending) else {}
 
     def last_reasons(self) -> list[str]:
-        """Return the reasons of the last rejections without duplicates, newest first."""
+        """Return the reasons of the latest rejections without duplicates, newest first."""
         return list(self._pending.reasons)
 
     async def listed(
         self, status: str, agent: str | None, limit: int, offset: int
     ) -> tuple[Sequence[Proposal], int]:
-        """Return a page of proposals with a status, and their total number. Raises `InvalidInput`."""
+        """Return one page of the proposals with a status, and their total number. Raises `InvalidInput`."""
         known = next((each for each in STATUSES if each == status), None)
         if known is None:
             raise InvalidInput(f"status must be one of {', '.join(STATUSES)}; not {status[:60]!r}.")
@@ -191,7 +192,7 @@ class Proposals:
         return proposal, texts
 
     async def show(self, proposal_id: str) -> ShownProposal:
-        """Return a proposal and the current note. Raises `ProposalNotFound`."""
+        """Return a proposal compared with the current note. Raises `ProposalNotFound`."""
         proposal, texts = await self.get(proposal_id)
         entry = self._catalogue.get(proposal.note_id)
         if proposal.kind == "move":
@@ -251,7 +252,7 @@ class Proposals:
     def _merge(
         self, shown: ShownProposal, texts: ProposalTexts, loaded: LoadedNote, entry: Entry
     ) -> ShownProposal:
-        """Return the file after approving now. Blocks."""
+        """Compute the file that an approval would write now. Blocks."""
         base, mine = texts.base, texts.data
         assert base is not None
         assert mine is not None
@@ -267,7 +268,7 @@ class Proposals:
         return attrs.evolve(shown, proposed=merged.data)
 
     async def difference(self, shown: ShownProposal) -> tuple[str, bool]:
-        """Return the unified diff from the current note to the proposed one, and whether it was cut."""
+        """Return the unified diff from the current to the proposed note, and whether it was shortened."""
         proposal = shown.proposal
         old, new = shown.current or b"", shown.proposed or b""
         if proposal.kind == "move":
@@ -280,17 +281,17 @@ class Proposals:
     # -- deciding --------------------------------------------------------------------------------
 
     async def withdraw(self, proposal_id: str, agent: str) -> Proposal:
-        """End the agent's own proposal. Raises `ProposalNotFound`, `ProposalClosed` and `Forbidden`."""
+        """Withdraw the agent's own proposal. Raises `ProposalNotFound`, `ProposalClosed` and `Forbidden`."""
         return await self._ask(DecideProposal(id=proposal_id, status="withdrawn", by=agent))
 
     async def reject(self, proposal_id: str, by: str, reason: str, seal: str | None = None) -> Proposal:
-        """Reject a proposal with a reason for its agent.
+        """Reject a proposal. The agent can read the reason.
 
         Raises `InvalidInput` and the errors of `withdraw`.
         """
         reason = " ".join(reason.split())
         if not reason:
-            raise InvalidInput("Give a reason: it shows the agent how to improve.")
+            raise InvalidInput("The rejection has no reason. Give a reason, so that the agent can improve.")
         if len(reason) > LONGEST_REASON:
             raise InvalidInput(f"A reason has at most {LONGEST_REASON} characters, not {len(reason)}.")
         if seal is not None and (await self.show(proposal_id)).seal != seal:
@@ -300,16 +301,16 @@ class Proposals:
     async def approve(
         self, proposal_id: str, by: str, seal: str | None = None, text: str | None = None
     ) -> tuple[Proposal, WriteOutcome]:
-        """Carry out a proposal in its agent's name. `text` is the whole file as the person changed it.
+        """Carry out a proposal in the name of its agent. `text` is the complete file if the person edited it.
 
-        With `seal`, only the change that the person saw is approved. Raises `VersionConflict` (with
-        `conflicts` if others changed the same places) and the refusals of a write. The proposal stays pending
-        then.
+        If `seal` is given, only the change that the person saw is approved. Raises `VersionConflict` (with
+        `conflicts` if others changed the same lines) and the errors of a refused write. After an error, the
+        proposal stays pending.
         """
         await self._refuse_own(proposal_id)
         if text is not None and seal is None:
             raise InvalidInput(
-                "A changed text needs the seal of the proposal it was made from. Open the proposal again."
+                "An edited text needs the seal of the proposal on which it is based. Open it again."
             )
         if text is not None:
             check_content(text, self._content_limit)
@@ -318,7 +319,7 @@ class Proposals:
             if shown.proposal.is_pending:
                 _check_approvable(shown, seal, text)
             begun = await self._ask(BeginApproval(id=proposal_id, by=by))
-            if begun.created_at != shown.proposal.created_at:  # The agent replaced the proposal a moment ago.
+            if begun.created_at != shown.proposal.created_at:  # The agent has just replaced the proposal.
                 await self._ask(AbandonApproval(id=proposal_id, begun_at=begun.begun_at))
                 continue
             with trio.CancelScope(shield=True, deadline=trio.current_time() + CARRIED_OUT) as scope:
@@ -343,7 +344,7 @@ class Proposals:
         )
 
     async def _refuse_own(self, proposal_id: str) -> None:
-        """Raise `Forbidden` for a token that is bound to the proposing agent, whatever its rights."""
+        """Raise `Forbidden` if the token is bound to the proposing agent, whatever rights the token has."""
         by, proposal = ACTING.get(), self._pending.get(proposal_id)
         if by is not None and proposal is not None and by.agent == proposal.agent:
             raise Forbidden(
@@ -377,7 +378,7 @@ class Proposals:
             return await self._knowledge.write(await self._restoring(shown, approval, text))
 
     async def _restoring(self, shown: ShownProposal, approval: Approval, text: str | None) -> RestoreNote:
-        """Return the message to the writer. Raises `InvalidInput` if the bytes are not a valid note."""
+        """Return the request for the writer. Raises `InvalidInput` if the bytes are not a valid note."""
         proposal, style = shown.proposal, self._catalogue.style
         data = shown.proposed if text is None else text.encode()
         assert data is not None
@@ -414,7 +415,7 @@ class Proposals:
     # -- after a crash ---------------------------------------------------------------------------
 
     async def resume(self) -> None:
-        """Finish approvals that an earlier process began, or make their proposals pending again."""
+        """Finish the approvals that an earlier process began, or make their proposals pending again."""
         for proposal in self._pending.all():
             if proposal.begun_at is None:
                 continue
@@ -425,7 +426,7 @@ class Proposals:
                 else:
                     await self._ask(AbandonApproval(id=proposal.id, begun_at=proposal.begun_at))
             except (LithosError, ActorDown, ShuttingDown, trio.TooSlowError) as failure:
-                log.error("approval not settled", proposal=proposal.id, reason=str(failure))
+                log.error("interrupted approval not resolved", proposal=proposal.id, reason=str(failure))
 
     async def _was_carried_out(self, proposal: Proposal, begun_at: datetime) -> bool:
         shown = await self.show(proposal.id)
@@ -443,7 +444,7 @@ class Proposals:
 
 
 def _check_approvable(shown: ShownProposal, seal: str | None, text: str | None) -> None:
-    """Raise `VersionConflict` if the person saw another state, or if others changed the same places."""
+    """Raise `VersionConflict` if the person saw an older state, or if others changed the same lines."""
     if seal is not None and seal != shown.seal:
         raise _looked_changed()
     if text is not None and shown.proposal.kind in ("delete", "move"):
@@ -458,8 +459,8 @@ def _check_approvable(shown: ShownProposal, seal: str | None, text: str | None) 
         )
     if text is None or shown.version is None:
         raise VersionConflict(
-            "Others changed the same places since the proposal was made. Nothing was approved, "
-            "and the proposal stays pending. Change and approve it, or reject it.",
+            "Others changed the same lines after the proposal was made. Nothing was approved, "
+            "and the proposal stays pending. Edit and approve it, or reject it.",
             current_version=shown.version,
             warnings=[],
             conflicts=list(shown.conflicts),
@@ -467,11 +468,11 @@ def _check_approvable(shown: ShownProposal, seal: str | None, text: str | None) 
 
 
 def _difference_of_move(shown: ShownProposal) -> tuple[str, bool]:
-    """Return the effects of a move as lines: the paths, and the notes whose links the move rewrites."""
+    """Return the effects of a move as lines: the two paths, and the notes whose links the move rewrites."""
     proposal, paths = shown.proposal, sorted(shown.relinks.values())
     lines = [f"rename from {proposal.path}", f"rename to {proposal.to}"]
     if not proposal.update_links:
-        lines.append("links stay as they are")
+        lines.append("links are not changed")
     else:
         lines.append("canvases that show the note are updated")
     lines += [f"links rewritten in {path}" for path in paths[:MOST_RELINKED]]

@@ -1,4 +1,4 @@
-"""The settings for proposals that wait for a person."""
+"""Settings for proposals that wait for a person's decision."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class ProposalsConfig:
-    """The settings for proposals that wait for a person."""
+    """Settings for proposals that wait for a person's decision."""
 
     days: int = setting(30, "Number of days after which a pending proposal expires.", whole(1, 3_650))
 

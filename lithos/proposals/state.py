@@ -1,4 +1,4 @@
-"""Health and metrics of the proposals."""
+"""Health and metrics of proposals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lithos.proposals.model import PendingProposals
 
 
 def look_at_proposals(pending: PendingProposals) -> Component | None:
-    """Return the state with the number of pending proposals."""
+    """Return the health component with the number of pending proposals."""
     return Component("ok", details={"pending_proposals": len(pending)}) if len(pending) else None
 
 
@@ -20,5 +20,5 @@ def count_proposals(pending: PendingProposals) -> Iterator[Number]:
 
 
 def measure_proposals(pending: PendingProposals) -> Iterator[GaugeSample]:
-    """Measure the number of pending proposals."""
+    """Return the number of pending proposals as a metric."""
     yield GaugeSample("pending_proposals", len(pending))

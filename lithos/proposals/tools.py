@@ -1,4 +1,4 @@
-"""Tools for changes that wait for a person (docs/spec/scopes.md §2)."""
+"""Tools for changes that wait for a person's approval (docs/spec/scopes.md §2)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ProposalsTool:
         "Only proposals by this agent; omit for all.", None, bound=NAME, filters_agent=True
     )
     status: str = argument("State of the proposals to list.", "pending", one_of=STATUSES, bound=LOOKUP)
-    id: str | None = argument("Show this proposal with its diff.", None, bound=LOOKUP)
+    id: str | None = argument("Id of the proposal to show in full.", None, bound=LOOKUP)
     limit: int = argument("Most proposals.", 50, is_listed=False)
     offset: int = argument("Number of proposals to skip.", 0, is_listed=False)
 
@@ -74,7 +74,7 @@ class ProposalDecideTool:
     by: str = argument("Name of the person.", bound=NAME)
     reason: str | None = argument("Reason for the rejection.", None, bound=DESCRIPTION)
     seal: str | None = argument("Seal of the proposal version that the person saw.", None, bound=LOOKUP)
-    text: str | None = argument("The whole file as the person changed it.", None, bound=CONTENT)
+    text: str | None = argument("Whole file as edited by the person.", None, bound=CONTENT)
 
     async def answer(self, using: Parts) -> Answer:
         check_choice("decision", self.decision, _DECISIONS)

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from lithos.kernel.capability import Capability
 
-#: Callers are assigned to vaults by their tokens.
+#: `access` is needed because a caller's token determines the vaults that the caller may use.
 VAULTS = Capability(name="vaults", needs=("access",), checks=("lithos.vaults.checks",))

@@ -10,10 +10,10 @@ from lithos.upkeep.checks.checks import Installed
 
 @check("other vaults", DOCTOR, place=155, when=lambda each: has_data(each) and each.elsewhere is not None)
 async def check_elsewhere(patient: Installed) -> AsyncIterator[CheckFinding]:
-    """Report notes that also exist in another vault, usually after an interrupted move."""
+    """Report notes that also exist in another vault. The usual cause is an interrupted move."""
     known, doubles = {} if patient.elsewhere is None else patient.elsewhere, 0
     for entry in patient.survey.catalogue:
-        if not entry.identified:  # Two files at the same path without an id are given the same id.
+        if not entry.identified:  # Without an id, files at the same path get the same id.
             continue
         name, path = known.setdefault(entry.note.id, (patient.vault, entry.path))
         if name != patient.vault:

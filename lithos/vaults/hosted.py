@@ -1,4 +1,4 @@
-"""One of several vaults in a process, and the callables that start its server."""
+"""One of several vaults in a process, and the functions that start its server."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @define(eq=False, slots=False)
 class HostedVault:
-    """One vault of the process. It also implements `VaultView` for the overview console."""
+    """One vault of the process. The class implements `VaultView` for the overview console."""
 
-    #: The vault's configuration with its source and its problems, for the vault's own console.
+    #: The vault's configuration with its source and its problems. The vault's own console shows them.
     loaded: LoadedConfig
     vault: Vault
     door: VaultEndpoint
@@ -51,7 +51,7 @@ class HostedVault:
 
     @property
     def state(self) -> VaultState:
-        """The vault's state. While it is indexing, a vault serves the notes indexed so far."""
+        """The vault's state. A vault that is still indexing serves the notes indexed so far."""
         if self.server is None:
             return "unavailable"
         return "serving" if self.server.get(Opening).complete.is_set() else "indexing"
@@ -63,7 +63,7 @@ class HostedVault:
 
     @property
     def progress(self) -> float | None:
-        """Indexed share of the notes, from 0 to 1, or None if the share is unknown."""
+        """The indexed share of the notes, from 0 to 1, or None if it is unknown."""
         told = None if self.server is None else self.server.get(Opening).status()
         return None if told is None or not told.get("total") else min(1.0, told["done"] / told["total"])
 
@@ -79,7 +79,7 @@ class HostedVault:
 
 
 class RunVault(Protocol):
-    """Port that starts the server of one vault and stops it when the block ends."""
+    """Port: starts the server of one vault, and stops it when the block ends."""
 
     def __call__(
         self, config: Config, /, *, gets_front: bool, given: Mapping[Any, object], models: Models
@@ -88,7 +88,7 @@ class RunVault(Protocol):
 
 
 class MakeFront(Protocol):
-    """Port that builds the web application of a server and starts its tasks in the nursery."""
+    """Port: builds the web application of a server and starts its tasks in the nursery."""
 
     def __call__(
         self,
@@ -105,16 +105,16 @@ class MakeFront(Protocol):
 
 @frozen
 class Starting:
-    """Callables that start a vault's server, implemented by `lithos.app`."""
+    """Functions that start a vault's server, implemented by `lithos.app`."""
 
     run: RunVault
     make_front: MakeFront
-    #: Functions that check whether a server has an object with a given id.
+    #: Functions that check whether a server has an object with a certain id.
     holders: Sequence[Holds]
 
 
 async def component_of(each: HostedVault) -> Mapping[str, Any]:
-    """Return one vault's entry for `/health`, including its own components."""
+    """Return the `/health` entry of one vault, including the vault's own components."""
     if each.server is None:
         return {"status": "unavailable", "error": each.reason}
     status, body = await each.server.get(ServerState).report()

@@ -1,8 +1,8 @@
-"""Several vaults in one process: each has a complete server in a shared nursery, behind one port.
+"""Several vaults in one process. Each vault has a complete server, and all vaults share one port.
 
-Specified in docs/spec/vaults.md §1. If a vault cannot be opened or its actors end, it becomes unavailable
-with a reason and is retried while the others keep serving. The vaults share only the port, the models and the
-console frame, none of which holds data.
+Specified in docs/spec/vaults.md §1. If a vault cannot be opened or its actors fail, the vault becomes
+unavailable with a reason and is retried. The other vaults keep serving. The vaults share only the port, the
+models and the console frame, which contain no data of a vault.
 """
 
 from __future__ import annotations
@@ -65,18 +65,18 @@ if TYPE_CHECKING:
 
 log = get_logger("lithos.vaults")
 
-#: Initial and maximum delay, in seconds, before a failed vault is opened again.
+#: Delay in seconds before a failed vault is opened again: first value and maximum.
 RETRY: Final = 1.0
 MOST_RETRY: Final = 60.0
-#: Expected errors, which are not bugs, that stop a vault or prevent it from being opened.
+#: Expected errors that stop a vault or prevent it from being opened. They are not bugs.
 _USUAL: Final = (OSError, AlreadyOwned, CorruptDatabase, NewerLayout, ActorGaveUp)
-#: Seconds of uninterrupted serving after which the retry delay starts from `RETRY` again.
+#: Seconds of serving without failure after which the retry delay is reset to `RETRY`.
 CALM: Final = 60.0
 
 
 @frozen
 class Port:
-    """The port that all vaults share: the server settings of one vault, and the shared parts."""
+    """The port that all vaults share: its server settings, and the objects that the vaults share."""
 
     settings: FrontSettings
     url: str
@@ -95,7 +95,7 @@ class Vaults:
         *,
         asks_always: bool = False,
     ) -> None:
-        """If `asks_always` is true, callers need a token even if none was ever created."""
+        """If `asks_always` is true, callers need a token even if no token was ever created."""
         self._starting = starting
         self._working = Threads()
         self._models = Models()
@@ -112,7 +112,7 @@ class Vaults:
             hosted.ring.others_ask_nothing = lambda: self.ring.is_open
         self.tools = JointTools(self.set, JOINT, self._moving, starting.holders)
         self._movings: dict[tuple[int, int], VaultMoving] = {}
-        #: The latest loss of a database, raised when all vaults have stopped.
+        #: The latest loss of a database. It is raised after all vaults have stopped.
         self.loss: ExceptionGroup[DatabaseLost] | None = None
 
     @cached_property
@@ -122,13 +122,13 @@ class Vaults:
 
     @property
     def privates(self) -> list[Path]:
-        """The private `.lithos` folder of each vault."""
+        """The private folders (`.lithos`) of all vaults."""
         return [each.config.of(StorageConfig).data_dir / ".lithos" for each in self.hosted.values()]
 
     async def run_rings(self, nursery: trio.Nursery) -> None:
-        """Read the tokens of all vaults, and follow changes of the token files in `nursery`.
+        """Read the tokens of all vaults, and watch the token files for changes in `nursery`.
 
-        Tokens that apply to every vault are copied to vaults that lack them because they were added later.
+        Tokens for every vault are copied to vaults that were added later and lack them.
         """
         for trouble in await self._working.run(lambda: spread_tokens(self.privates)):
             log.warning("copying tokens to every vault failed", reason=trouble)
@@ -136,8 +136,8 @@ class Vaults:
             await nursery.start(each.ring.run)
 
     async def keep(self, each: HostedVault, port: Port) -> None:
-        """Serve one vault until the shutdown. Serve it again after every other end."""
-        WORKING_FOR.set(each.name)  # Set for this task and all tasks that it starts.
+        """Serve one vault until the shutdown. If its server ends for another reason, start it again."""
+        WORKING_FOR.set(each.name)  # The value applies to this task and to all tasks that it starts.
         pause, shutdown = RETRY, port.shutdown
         while not shutdown.is_set():
             began = trio.current_time()
@@ -179,7 +179,7 @@ class Vaults:
             self.set.tell()
             try:
                 await shutdown.wait()
-            finally:  # runs also when the actors end, so that no client waits on a dead stream
+            finally:  # also when the actors end: otherwise clients would wait on a dead stream
                 self._take_away(each, "opening")
                 ended.set()
                 server.get(Broadcaster).close()
@@ -194,9 +194,9 @@ class Vaults:
     # Moves between vaults
 
     def _moving(self, source: Vault, target: Vault) -> VaultMoving:
-        """Return the object that moves notes from one vault to another.
+        """Return the service that moves notes from one vault to another.
 
-        Each pair of running servers moves one note at a time.
+        Each pair of running servers has one service, which moves one note at a time.
         """
         here, there = source.serving(), target.serving()
         key = (id(here), id(there))
@@ -209,7 +209,7 @@ class Vaults:
     # Reports that cover all vaults
 
     def links(self, current: str | None, principal: Principal) -> Sequence[VaultLink]:
-        """Return links to the vaults that this principal of the `current` vault may switch to."""
+        """Return links to the other vaults that this principal of the `current` vault may open."""
         home = self.hosted.get(current or "")
         if home is None:
             return ()
@@ -221,7 +221,7 @@ class Vaults:
         ]
 
     async def tell_health(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer `/health` with one component per vault that the caller may use, or without components."""
+        """Answer `/health`. The answer has one component per vault that the caller may use, if any."""
         if scope["method"] not in {"GET", "HEAD"}:
             refusal = {"error": "method_not_allowed"}
             await answer(scope, receive, send, 405, refusal, headers=[(b"allow", b"GET, HEAD")])
@@ -246,9 +246,9 @@ class Vaults:
         await answer(scope, receive, send, 200 if serving else 503, body, headers=unkept)
 
     async def scrape(self, principal: Principal | None) -> bytes:
-        """Return metrics of the vaults whose metrics the caller may read.
+        """Return the metrics of all vaults whose metrics the caller may read.
 
-        Each metric has the label `vault`.
+        Each metric has the label `vault` with the vault's name.
         """
         families = {}
         for vault, who in self.set.allowed(principal) if principal is not None else []:
@@ -268,7 +268,7 @@ async def serve_vaults(
 ) -> None:
     """Serve all vaults until `shutdown`.
 
-    `started()` passes the bound host and port. `url_of` returns the URL for a host and port.
+    `started()` receives the bound host and port. `url_of` returns the URL for a host and port.
     """
     with tuned_process():
         listeners = await open_listeners(settings.host, settings.port)
@@ -306,7 +306,7 @@ async def serve_vaults(
 def _root(
     vaults: Vaults, settings: FrontSettings, shutdown: trio.Event, wrong_tokens: WrongTokens
 ) -> Application:
-    """Return the root application with the joint tools, health, metrics and shared console of all vaults."""
+    """Return the root application: joint tools, health, metrics and the console of all vaults."""
     routes: list[RouteModule] = [partial(_add_metrics, vaults)]
     if settings.console:
         routes.append(partial(_add_console, vaults, wrong_tokens))
@@ -314,7 +314,7 @@ def _root(
     return Application(
         settings,
         vaults.tools,
-        None,  # `Vaults.tell_health` reports the health instead.
+        None,  # No health handler is needed: `Vaults.tell_health` answers `/health`.
         shutdown=shutdown,
         keyring=vaults.ring,
         wrong_tokens=wrong_tokens,
@@ -343,7 +343,7 @@ def _add_metrics(vaults: Vaults, app: QuartTrio) -> None:
 
 
 async def _collect_at_last() -> None:
-    """Start periodic garbage collection here, because no vault starts it if none can be opened."""
+    """Start periodic garbage collection here. If no vault can be opened, no vault starts it."""
     await trio.sleep(MOST_RETRY)
     gc.enable()
 
@@ -353,7 +353,7 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _report(each: HostedVault, failure: BaseException) -> None:
-    """Store the reason for a vault's failure and log it once.
+    """Store the reason for a vault's failure, and log the failure once.
 
     Unexpected errors are logged with a traceback.
     """
@@ -364,7 +364,7 @@ def _report(each: HostedVault, failure: BaseException) -> None:
 
 
 def _told(failure: BaseException) -> str:
-    """Return the reason for a vault's failure as text without a full stop."""
+    """Return the reason for a vault's failure as text without a final full stop."""
     if isinstance(failure, OSError) and failure.filename:
         return f"{failure.strerror}: {failure.filename}"
     return (str(failure) or type(failure).__name__).rstrip(".")

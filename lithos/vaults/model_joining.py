@@ -1,7 +1,7 @@
-"""Functions that merge the results of several vaults (docs/spec/vaults.md §2).
+"""Merging of results from several vaults (docs/spec/vaults.md §2).
 
-Each vault ranks its own notes. Hybrid scores are relative to the best and worst note of a vault, so they are
-converted to a common scale before rows are merged.
+Each vault ranks its own notes. Hybrid scores depend on the best and the worst note of a vault, so they are
+converted to a common scale before the rows are merged.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from lithos.search.ranking.ranking import FUSION_K
 class Scale:
     """The score range of one hybrid ranking.
 
-    `words` is the highest BM25 score times the factor of `even_out`. `lowest` and `highest` are the
-    similarities found, and `meaning` is the share of the score that the highest similarity contributes.
-    Similarities of different values of `model` cannot be compared.
+    `words` is the highest BM25 score, multiplied by the factor of `even_out`. `lowest` and `highest` are the
+    lowest and highest similarity found. `meaning` is the part of the score that the highest similarity
+    contributes. Similarities of different models (`model`) cannot be compared.
     """
 
     words: float = 0.0
@@ -30,7 +30,10 @@ class Scale:
 
     @classmethod
     def whole(cls, scales: Iterable[Scale]) -> Scale:
-        """Return one scale that covers all rankings, without a model if their models differ."""
+        """Return one scale that covers all rankings.
+
+        It has no model if the rankings have different models.
+        """
         scales = list(scales)
         near = [each for each in scales if each.highest]
         models = {each.model for each in near}
@@ -42,7 +45,7 @@ class Scale:
         )
 
     def onto(self, whole: Scale, words: float, meaning: float | None) -> float:
-        """Return what to add to a score with these parts to convert the score to the scale `whole`.
+        """Return the value to add to a score with these parts to convert it to the scale `whole`.
 
         `meaning` is None for a note without a similarity.
         """
@@ -55,10 +58,10 @@ class Scale:
 
 
 def even_out(rarities: Mapping[str, float]) -> dict[str, float]:
-    """Return a BM25 factor for each vault, from the rarity of the query's words in that vault.
+    """Return a BM25 factor for each vault, computed from the rarity of the query's words in that vault.
 
-    A rarity is the sum of the words' inverse document frequencies. In a vault full of one topic, the topic's
-    words count little although the best answers may be there.
+    The rarity is the sum of the inverse document frequencies of the words. In a vault about a single topic,
+    the topic's words get low scores, although the best answers may be in that vault.
     """
     mean = sum(rarities.values()) / max(1, len(rarities))
     return {name: mean / rarity if rarity > 0 else 1.0 for name, rarity in rarities.items()}
@@ -67,7 +70,7 @@ def even_out(rarities: Mapping[str, float]) -> dict[str, float]:
 def interleave(rows: Mapping[str, Sequence[float]], most: int) -> list[tuple[str, int]]:
     """Return the `most` best rows of several results as pairs (result, row number), best first.
 
-    Among rows with equal scores, earlier rows come first, then rows of earlier results.
+    If scores are equal, lower row numbers come first, then earlier results.
     """
     ordered = [
         (-score, row, place, name)
@@ -78,5 +81,5 @@ def interleave(rows: Mapping[str, Sequence[float]], most: int) -> list[tuple[str
 
 
 def by_rank(rows: int) -> list[float]:
-    """Return reciprocal ranks as scores, for results whose scores cannot be compared."""
+    """Return reciprocal ranks as scores, to merge results whose scores cannot be compared."""
     return [1 / (FUSION_K + rank) for rank in range(1, rows + 1)]

@@ -1,6 +1,6 @@
 """Tools that query all vaults at once (`vault: "*"`) and return one merged, limited and paged answer.
 
-Specified in docs/spec/vaults.md §2. Each row names its `vault`; vaults that could not respond are in
+Specified in docs/spec/vaults.md §2. Each row names its `vault`. Vaults that could not respond are listed in
 `failed_vaults`.
 """
 
@@ -36,9 +36,9 @@ from lithos.vaults.service.searching import JointSearch
 from lithos.vaults.tools_dispatch import VAULT, Joint, QueriedVault
 
 Arguments = Mapping[str, Any]
-#: Maximum share of a compact briefing's budget for its text. The rest is for sources and warnings.
+#: Maximum share of a compact briefing's token budget for its text. Sources and warnings get the rest.
 TEXT_SHARE: Final = 0.7
-#: Maximum number of a vault's ready tasks that are searched for the oldest one.
+#: Maximum number of a vault's ready tasks to search for the oldest task.
 MOST_READY: Final = 100_000
 
 
@@ -47,7 +47,7 @@ def _services(asked: Sequence[QueriedVault]) -> dict[str, Parts]:
 
 
 def _read(asked: Sequence[QueriedVault], name: str, arguments: Arguments) -> Any:
-    """Return the arguments as the first vault parses them. Every vault must accept the arguments."""
+    """Parse the arguments in the first vault. Every vault must accept them."""
     given = [each.tools.read(name, arguments, each.principal) for each in asked]
     return given[0]
 
@@ -102,7 +102,7 @@ async def search(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
 async def _attachments(
     services: Mapping[str, Parts], given: SearchTool, request: SearchRequest, most: int
 ) -> list[tuple[str, OtherHit]]:
-    """Return matching places of all vaults, most likely first."""
+    """Return matching passages in attachments of all vaults, best first."""
     found: list[tuple[str, OtherHit]] = []
     for name, each in services.items():
         others = each.find(OtherHits)
@@ -118,7 +118,7 @@ def _hit_row(services: Mapping[str, Parts], name: str, hit: OtherHit, score: flo
 
 
 async def retrieve(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """Return the rows of one retrieval across all vaults. Each vault keeps its own receipt."""
+    """Return the rows of one retrieval across all vaults. Each vault stores its own receipt."""
     given: RetrieveTool = _read(asked, "lithos_retrieve", arguments)
     services = _services(asked)
     answer = await JointRetrieve(services).retrieve(given.request(_room(asked, given.limit)))
@@ -146,7 +146,7 @@ async def retrieve(asked: Sequence[QueriedVault], arguments: Arguments) -> Answe
 
 
 async def context(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """Return one briefing that covers all vaults."""
+    """Return one briefing about all vaults."""
     given: ContextTool = _read(asked, "lithos_context", arguments)
     request, is_compact = given.request(), asked[0].services.get(ServerConfig).answers_compactly
     if is_compact:
@@ -180,7 +180,7 @@ async def context(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer
 
 
 def _compact_briefing(result: dict[str, Any], given: ContextTool) -> dict[str, Any]:
-    """Return a joint compact briefing in the single-vault format, with `sources` instead of items."""
+    """Return a joint compact briefing in the format of a single vault, with `sources` instead of items."""
     unsaid = ["budget"] if given.explain else ["budget", "items", "dropped"]
     if not given.has_cursor:
         unsaid.append("cursor")
@@ -197,7 +197,7 @@ def _owned(key: str, qualified: str) -> dict[str, str]:
 async def _each(
     asked: Sequence[QueriedVault], name: str, arguments: Arguments
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, str]]:
-    """Return the complete answers by vault, and the errors of the vaults that failed.
+    """Return the complete answers by vault name, and the errors of vaults that failed.
 
     If every vault fails, raises the error of the first one.
     """
@@ -222,12 +222,12 @@ def _told(answer: dict[str, Any], failed: Mapping[str, str]) -> dict[str, Any]:
 
 
 async def list_notes(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """Return one page of all vaults' notes. With a `content_query`, vaults take turns."""
+    """Return one page of the notes of all vaults. With a `content_query`, rows of the vaults alternate."""
     name = "lithos_list"
     given = _read(asked, name, arguments)
     offset, limit = max(0, given.offset), max(0, given.limit)
     answers, failed = await _each(asked, name, {**arguments, "offset": 0, "limit": offset + limit})
-    rows = _rows(answers, "items")  # vault by vault, because each sorts by the time of discovery
+    rows = _rows(answers, "items")  # by vault, because each vault sorts by discovery time
     if given.content_query:  # Each vault sorts its matches by relevance, but returns no scores to compare.
         turns = [[row | {VAULT: vault} for row in answer["items"]] for vault, answer in answers.items()]
         longest = max(map(len, turns))
@@ -259,7 +259,7 @@ async def stats(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
 
 
 def _together(values: Sequence[Any]) -> Any:
-    """Return the sum of numbers, the disjunction of booleans, or the last text, such as the latest time."""
+    """Return the sum of numbers, the "or" of booleans, or the last text, such as the latest time."""
     known = [value for value in values if value is not None]
     if not known:
         return None
@@ -278,7 +278,7 @@ async def task_list(asked: Sequence[QueriedVault], arguments: Arguments) -> Answ
 
 
 async def task_next(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """Claim the oldest free task of any vault. If no task is free, return the total of waiting tasks."""
+    """Claim the oldest free task of all vaults. If no task is free, return the number of waiting tasks."""
     name = "lithos_task_next"
     given: TaskNextTool = _read(asked, name, arguments)
     ages = {each.name: await _oldest(each.services, given) for each in asked}
@@ -299,7 +299,10 @@ async def task_next(asked: Sequence[QueriedVault], arguments: Arguments) -> Answ
 
 
 async def _oldest(services: Parts, given: TaskNextTool) -> datetime:
-    """Return the creation time of a vault's oldest free task, or the maximum time if no task is free."""
+    """Return the creation time of a vault's oldest free task.
+
+    If no task is free, return the latest possible time.
+    """
     wanted = TaskFilter(tags=given.tags, metadata_match=given.metadata_match, project=given.project)
     views, _ = await services.get(Coordination).ready(wanted, PageBounds(limit=MOST_READY), with_claims=True)
     free = [view for view in views if all(claim.aspect != given.aspect for claim in view.claims or ())]
@@ -307,15 +310,15 @@ async def _oldest(services: Parts, given: TaskNextTool) -> datetime:
 
 
 async def finding_list(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """Return a task's findings, oldest first, from the vault that has the task."""
+    """Return the findings of a task, oldest first, from the vault that has the task."""
     answers, _ = await _each(asked, "lithos_finding_list", arguments)
     return {"findings": sorted(_rows(answers, "findings"), key=lambda row: str(row["created_at"]))}
 
 
 def _fitting(name: str, joint: Callable[[Sequence[QueriedVault], Arguments], Any]) -> Joint:
-    """Wrap a joint tool so that its answer fits the first vault's limit.
+    """Wrap a joint tool so that its answer does not exceed the size limit of the first vault.
 
-    The offset was already applied to pages.
+    Pages already have the offset applied.
     """
 
     async def answer(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:

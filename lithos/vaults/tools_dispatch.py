@@ -1,7 +1,8 @@
-"""Tools over several vaults: a call runs in one vault or in all vaults that the caller may use.
+"""Tools for several vaults. A call runs in one vault, or in all vaults that the caller may use.
 
-Specified in docs/spec/vaults.md §2. A caller who may use one vault only gets that vault's tools, without a
-vault parameter or any mention of other vaults. For other callers, every tool has the parameter `vault`.
+Specified in docs/spec/vaults.md §2. A caller who may use only one vault gets the tools of that vault. They
+have no vault parameter and do not mention other vaults. For other callers, every tool has the parameter
+`vault`.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ from lithos.server.tools.serialization import row_of
 from lithos.vaults.service.joint import ALL, Vault, VaultSet, find_named
 from lithos.vaults.service.moving import VaultMoving
 
-#: The extra parameter of every tool, and the extra parameter of the move tool.
+#: The extra parameter of every tool, and the second extra parameter of the move tool.
 VAULT: Final = "vault"
 TO_VAULT: Final = "to_vault"
 MOVE: Final = "lithos_note_move"
-#: Tools whose `vault` parameter lists the caller's vaults, and the maximum length of that list in characters.
+#: Tools whose `vault` parameter lists the vaults of the caller. Below them: the maximum length of that list
+#: in characters.
 _NAMES_THEM: Final = frozenset({"lithos_search", "lithos_context"})
 LONGEST_NAMES: Final = 2_000
-#: Arguments with an id of an object, which identifies the vault that has the object.
+#: Arguments that contain the id of an object. The id determines the vault.
 _NAMING: Final = (
     "id", "note_id", "node_id", "task_id", "parent_task_id", "from_task_id", "source_task_id", "to_task_id",
     "knowledge_id", "from_id", "to_id", "winner_id", "receipt_id", "edge_id", "seed_ids", "derived_from_ids",
@@ -46,14 +48,14 @@ has the given id, else the first. "*" queries all vaults. Answers and rows name 
 
 
 class Joint(Protocol):
-    """Function that runs one tool for several vaults and returns a single answer."""
+    """A function that runs one tool in several vaults and returns a single answer."""
 
     async def __call__(self, asked: Sequence[QueriedVault], arguments: Mapping[str, Any]) -> Answer: ...
 
 
 @frozen
 class QueriedVault:
-    """One vault in a joint query, with the tools that the caller may use there."""
+    """One vault of a joint query, with the tools that the caller may use in it."""
 
     name: str
     services: Parts
@@ -61,7 +63,10 @@ class QueriedVault:
     principal: Principal
 
     async def answer(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a tool's complete answer without a length limit. Raises `LithosError` if the tool fails."""
+        """Return the complete answer of a tool without a length limit.
+
+        Raises `LithosError` if the tool fails.
+        """
         answer = await self.tools.call(name, arguments, self.principal, is_whole=True)
         assert answer is not None
         return answer
@@ -73,9 +78,10 @@ class JointTools:
 
     vaults: VaultSet
     joint: Mapping[str, Joint]
-    #: Function that returns the object that moves notes from one vault to another.
+    #: Function that returns the service for moving notes from one vault to another.
     moving: Callable[[Vault, Vault], VaultMoving]
-    #: Functions that check whether a vault has an object with an id, one function per kind of object.
+    #: Functions that check whether a vault has an object with an id. There is one function per kind of
+    #: object.
     holders: Sequence[Holds]
     told: ClassVar[str] = TOLD
 
@@ -103,9 +109,9 @@ class JointActing:
     _allowed: Sequence[tuple[Vault, Principal]]
 
     def listed(self) -> Sequence[ToolSpec]:
-        """Return the tools of these vaults with the parameter `vault`.
+        """Return the tools of these vaults with the additional parameter `vault`.
 
-        Tools of several vaults appear once.
+        A tool that several vaults have is listed once.
         """
         found: dict[str, ToolSpec] = {}
         for vault, who in self._allowed:
@@ -193,7 +199,7 @@ class JointActing:
     async def _meant(self, arguments: Mapping[str, Any]) -> tuple[Vault, Principal]:
         """Return the vault that has the objects named in the arguments.
 
-        If no object is named or known, return the default vault.
+        If the arguments name no known object, return the default vault.
         """
         for key in _NAMING:
             given = arguments.get(key)
@@ -226,7 +232,7 @@ def tools_of(vault: Vault) -> Tools | None:
 
 
 def with_vault(answer: Answer, name: str) -> Answer:
-    """Return an answer with the name of its vault."""
+    """Return an answer to which the name of its vault is added."""
     if answer is None:
         return None
     told = {**answer, VAULT: name}
@@ -237,6 +243,6 @@ def _with_parameter(spec: ToolSpec, vault: Mapping[str, str]) -> ToolSpec:
     schema = deepcopy(dict(spec.input_schema))
     own = (VAULT, TO_VAULT) if spec.name == MOVE else (VAULT,)
     schema["properties"] = {**schema.get("properties", {}), **dict.fromkeys(own, vault)}
-    if spec.name == MOVE:  # Another vault may have the same path free.
+    if spec.name == MOVE:  # The path may be free in another vault.
         schema["required"] = [name for name in schema.get("required", ()) if name != "path"]
     return evolve(spec, input_schema=schema)

@@ -134,7 +134,7 @@ def test_review_queue_can_be_processed_by_keys_alone(window: Browser, tmp_path: 
             "arguments[0].value = arguments[0].value.replace('says bot', 'says Ann')", active
         )
         browser.click("Preview changes", "#change button")
-        browser.shows("This is what approving your text would do.")
+        browser.shows("Below is the change that your text would make.")
         assert "two, says Ann" in browser.text_now(".diff ins")
         assert site.content(notes[2]) == "one\n\ntwo\n\nthree"
         browser.click("Approve this text", "#change button")

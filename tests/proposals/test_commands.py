@@ -172,7 +172,7 @@ async def test_approval_of_several_proposals_leaves_conflicting_proposals_pendin
     assert "conflict, line 3: 'two, says bot' here, 'two, says ann' by others\n" in printed
     assert "approved: n0.md, version 2\n" in printed
     assert "approved: n2.md, version 2\n" in printed
-    assert f"lithos: {ids[1]}: Others changed the same places" in desk.told
+    assert f"lithos: {ids[1]}: Others changed the same lines" in desk.told
     assert [await desk.status(one) for one in ids] == ["approved", "pending", "approved"]
     newest = (await desk.lithos.call("lithos_history", id=notes[0]))["versions"][0]
     assert (newest["agent"], newest["approved_by"]) == ("bot", "Ann")

@@ -360,7 +360,7 @@ async def test_approved_move_keeps_links_when_update_links_is_false(tmp_path: Pa
         text = (lithos.knowledge / linking).read_bytes()
         moved = await propose(lithos, "lithos_note_move", id=note_id, path="sub/b.md", update_links=False)
         look = await shown(lithos, moved)
-        assert look["diff"] == "rename from plan.md\nrename to sub/b.md\nlinks stay as they are\n"
+        assert look["diff"] == "rename from plan.md\nrename to sub/b.md\nlinks are not changed\n"
         assert look["proposal"]["update_links"] is False
         assert (await decide(lithos, moved, seal=look["seal"]))["path"] == "sub/b.md"
         assert (lithos.knowledge / linking).read_bytes() == text

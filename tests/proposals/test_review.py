@@ -268,7 +268,7 @@ async def test_person_edits_a_proposed_text_and_approves_the_result(tmp_path: Pa
         assert text.endswith("\n# Plan\n\none\n\ntwo and three\n")
         mine = text.replace("two and three", "two & <3>").replace("\n", "\r\n")  # browsers send CRLF
         shown = await change(person, proposal, "look", mine)
-        assert "This is what approving your text would do." in shown.told
+        assert "Below is the change that your text would make." in shown.told
         assert [one.text for one in shown.all("div", "diff")[0].all("ins")] == ["two & <3>"]
         assert typed_in(shown) == text.replace("two and three", "two & <3>")
         assert await text_of(person, note) == "one\n\ntwo"

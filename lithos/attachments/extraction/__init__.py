@@ -1,7 +1,6 @@
-"""The actor that reads attachments, and image captions.
+"""The actor that reads attachments, and the captions of images.
 
-Only its own package imports this package.
-It must not change attachments.
+Only the `attachments` package imports this package. It must not change attachments.
 """
 
 ROLE = "actor"

@@ -1,9 +1,9 @@
-"""Attaching: the actor that keeps attachments searchable (docs/spec/attachments.md).
+"""The actor `Attaching`, which keeps attachments searchable (docs/spec/attachments.md).
 
-The actor notices files by the watcher's notifications and by its own surveys. Once the notes are searchable,
-a separate process reads the files (`extractor`). The actor stores the texts on the shelf and in two indexes
-of their own, so that attachments do not change the frequency of a word among notes. It replaces the lists of
-files on the event loop, where searches read them.
+The actor gets notifications from the watcher and also surveys the folder regularly. After the notes are
+searchable, a separate process reads the files (`extractor`). The actor stores the texts in a database
+(`shelf`) and in two separate indexes, so that attachments do not change the word frequencies of the notes. It
+replaces the lists of files on the event loop, because searches read them there.
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ from lithos.text.chunk import ChunkSizes, dates_in_words
 
 log = get_logger("lithos.attachments")
 
-#: Folder of the attachment indexes, below `.lithos`.
+#: Folder of the attachment indexes, relative to `.lithos`.
 FOLDER: Final = "attachments"
-#: Seconds without a change before a file is read.
+#: Seconds that a file must stay unchanged before it is read.
 QUIET: Final = 0.5
-#: Seconds between two surveys, with and without notifications from the watcher.
+#: Seconds between two surveys: if the watcher reports changes, and if it does not.
 SURVEY, SURVEY_BLIND = 60.0, 1.0
-#: Seconds before a failed attempt to open or store a file is repeated.
+#: Seconds to wait after a failed attempt to open or store a file.
 RETRY: Final = 30.0
-#: Seconds before changed vectors are saved.
+#: Seconds to wait before changed vectors are saved.
 SAVE: Final = 30.0
-#: Maximum number of parts of all files together: some hundred large books.
+#: Maximum number of parts in all files together, enough for some hundred large books.
 MOST_IN_ALL: Final = 200_000
-#: Number of parts that are indexed in one batch: normally, and while a write is running, because writes need
-#: the interpreter.
+#: Number of parts to index in one batch: normally, and while a write is running. The smaller batch leaves the
+#: interpreter to the write.
 BATCH: Final = 64
 BESIDE_WRITER: Final = 16
-#: Pauses in indexing while writes are running: multiple of the indexing time, maximum seconds, and seconds
-#: between two checks. A pause ends early after the last write. The first `BATCH` parts after the queue was
-#: empty are indexed without a pause.
+#: Pauses in indexing while writes are running: pause as a multiple of the indexing time, maximum pause in
+#: seconds, and seconds between two checks. A pause ends early if no write is running. If the queue was empty,
+#: the first `BATCH` parts are indexed without a pause.
 RESTS: Final = 12.0
 LONGEST_REST: Final = 5.0
 LOOK: Final = 0.25
-#: Maximum number of files that are read before they are indexed, because a commit takes as long as many small
+#: Maximum number of files to read before they are indexed. One commit takes as long as reading many small
 #: files.
 GATHERED: Final = 64
 
@@ -87,7 +87,7 @@ class ReadingBacklog:
 
 @define(eq=False, slots=False)
 class Attaching:
-    """The attachment actor. Call `run` in the background and all other methods on the event loop."""
+    """The attachment actor. Call `run` in the background, and all other methods on the event loop."""
 
     _files: NoteFiles
     _private: Path
@@ -95,39 +95,39 @@ class Attaching:
     _sizes: ChunkSizes
     _captions: Captions
     _clock: Callable[[], datetime]
-    #: Function that returns whether the folder reports changes. If it does not, surveys find them.
+    #: Function that returns whether the watcher reports changes. If not, surveys must find them.
     _is_told: Callable[[], bool]
-    #: Function that is awaited before the first file is read, so that notes are indexed first.
+    #: Awaited before the first file is read, so that notes are indexed first.
     _notes_first: Callable[[], Awaitable[None]]
-    #: Function that returns the number of note changes so far.
+    #: Returns the number of note changes so far.
     _changes: Callable[[], int]
     is_enabled: bool
     extractor: Extractor = field(factory=Extractor)
-    #: Extractor that draws pages for people, so that they need not wait for a file that is being read.
+    #: Draws pages for people. It is separate, so that people need not wait for a file that is being read.
     drawer: Extractor = field(factory=Extractor)
     _working: Blocking = field(factory=lambda: BackgroundThread("lithos-attachments"))
     _looking: Blocking = field(factory=Threads)
-    #: Thread that runs the shelf queries of readers.
+    #: Runs the database queries of readers.
     reading: Blocking = field(factory=Threads)
-    #: All known files by path, then their paths by number and by id.
+    #: All known files by path. Below them: the paths by file number and by file id.
     files: dict[str, AttachedFile] = field(factory=dict, init=False)
     numbers: dict[int, str] = field(factory=dict, init=False)
     ids: dict[str, str] = field(factory=dict, init=False)
     _names: dict[str, set[str]] = field(factory=dict, init=False)
     parts: int = field(default=0, init=False)
-    #: None until opened. Without a model, the vectors stay None.
+    #: None until the database is open. The vectors stay None if there is no model.
     shelf: Shelf | None = field(default=None, init=False)
     fulltext: FulltextIndex | None = field(default=None, init=False)
     vectors: EmbeddedNotes | None = field(default=None, init=False)
     trouble: str | None = field(default=None, init=False)
-    #: Time at which each path is due, on trio's clock.
+    #: The time at which each path will be read, on trio's clock.
     _due: dict[str, float] = field(factory=dict, init=False)
     _again: set[str] = field(factory=set, init=False)
     _gathered: list[AttachedFile] = field(factory=list, init=False)
     _is_reading: bool = field(default=False, init=False)
     #: Number of parts indexed since the queue was last empty.
     _in_a_row: int = field(default=0, init=False)
-    #: Set after the first survey of the folder.
+    #: Set after the first survey of the folder is complete.
     surveyed: trio.Event = field(factory=trio.Event, init=False)
     _survey_at: float = field(default=0.0, init=False)
     _changed: trio.Event = field(factory=trio.Event, init=False)
@@ -145,7 +145,7 @@ class Attaching:
         return ReadingBacklog(waiting, len(self.files), self.parts, unread, self.trouble)
 
     def named(self, target: str) -> frozenset[str]:
-        """Return the paths of the files that a link target may mean, found by file name."""
+        """Return the paths of all files to which a link target may refer, found by file name."""
         return frozenset(self._names.get(named_file(target), ()))
 
     async def caught_up(self) -> None:
@@ -156,7 +156,7 @@ class Attaching:
             await self._changed.wait()
 
     def notice(self, paths: Iterable[str]) -> None:
-        """Queue changed paths that the watcher reported."""
+        """Queue the paths of changes that the watcher reported."""
         if not self.is_enabled:
             return
         now = trio.current_time()
@@ -164,12 +164,12 @@ class Attaching:
             if any(part.startswith(".") for part in path.split("/")):
                 continue
             if kind_of(path) is not None:
-                # Deleted files are handled at once. Existing files are read after a quiet period.
+                # Deleted files are handled at once. Other files are read after a period without changes.
                 self._enqueue(path, now if path in self.files and not self._is_there(path) else now + QUIET)
             elif not path.endswith(".md"):
                 self._survey_at = min(
                     self._survey_at, now + QUIET
-                )  # it may be a folder, whose files are not reported one by one
+                )  # maybe a folder, whose files are not reported individually
         self._wake()
 
     def _is_there(self, path: str) -> bool:
@@ -187,7 +187,7 @@ class Attaching:
     # -- the task ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Background task: keep lists and indexes up to date until cancelled."""
+        """Background task: keeps lists and indexes up to date until it is cancelled."""
         if not self.is_enabled:
             return
         await self._notes_first()
@@ -204,14 +204,14 @@ class Attaching:
                 await self._attempt("closing", self._close)
 
     async def _open_at_last(self) -> None:
-        """Open the database and indexes, repeating failed attempts, for example on a full disk."""
+        """Open the database and the indexes. Failed attempts, for example on a full disk, are repeated."""
         while True:
             if await self._attempt("opening", self._open):
                 return
             await trio.sleep(RETRY)
 
     async def _attempt(self, what: str, step: Callable[[], Awaitable[None]]) -> bool:
-        """Run one step and return whether it succeeded. Health reports its error until a step succeeds."""
+        """Run one step and return whether it succeeded. Health shows its error until a later success."""
         try:
             await step()
         except _Failures as failure:
@@ -225,7 +225,7 @@ class Attaching:
 
     async def _open(self) -> None:
         def opening() -> tuple[Shelf, list[AttachedFile], FulltextIndex, EmbeddedNotes | None]:
-            if self.shelf is not None:  # a later step failed
+            if self.shelf is not None:  # another step failed after the shelf was opened
                 self.shelf.close()
             if self.fulltext is not None:
                 self.fulltext.close()
@@ -248,7 +248,7 @@ class Attaching:
         await self._flush()
 
     def _compare(self, fulltext: FulltextIndex, stamps: Mapping[int, int]) -> set[int]:
-        """Return the serials that the index lacks, and remove superfluous ones. Blocks."""
+        """Return the serials that the index lacks, and delete serials without a file from it. Blocks."""
         held: list[Mapping[int, int]] = [fulltext.stamps()]
         if self.vectors is not None:
             held.append(self.vectors.vectors.stamps())
@@ -292,13 +292,13 @@ class Attaching:
 
     def _is_news(self, path: str, state: FileState) -> bool:
         known = self.files.get(path)
-        # A library that was missing may be installed since the last start.
+        # A missing library may have been installed since the last start.
         return (
             known is None or known.file != state or (known.state == "missing" and not self.surveyed.is_set())
         )
 
     async def _keep_captions(self) -> None:
-        """Queue images whose notes have changed, because the caption is text from these notes."""
+        """Queue the images whose notes have changed, because captions come from the text of these notes."""
         while True:
             await trio.sleep(2.0)
             images = [path for path in self.files if kind_of(path) == "image"]
@@ -350,7 +350,7 @@ class Attaching:
     # -- one file ----------------------------------------------------------------------------------
 
     async def _take(self, path: str) -> None:
-        """Update the text of one file: read it again, or remove it if it was deleted."""
+        """Update the text of one file: read the file again, or remove its text if the file was deleted."""
         is_again = path in self._again
         self._again.discard(path)
         state = await self._looking.run(lambda: look_at(self._files, path))
@@ -399,7 +399,7 @@ class Attaching:
             with trio.CancelScope(shield=True):
                 await self._working.run(lambda: shelf.remove([number]))
             raise
-        if read is None or now != state:  # the file was deleted or changed while it was read
+        if read is None or now != state:  # the file was deleted or changed during the reading
             await self._working.run(lambda: shelf.remove([number]))
             self._due.setdefault(path, trio.current_time() + QUIET)
         elif read.state == "unchanged" and known is not None:
@@ -418,7 +418,7 @@ class Attaching:
     async def _extract(
         self, path: str, known: AttachedFile | None, take: Callable[[Sequence[FilePart]], Awaitable[None]]
     ) -> FileExtraction | None:
-        """Return the result of reading a file, or None if the file cannot be opened any more."""
+        """Return the result of reading a file, or None if the file can no longer be opened."""
         kind = kind_of(path)
         assert kind is not None
         if self.parts >= MOST_IN_ALL and (known is None or not known.parts):
@@ -449,7 +449,7 @@ class Attaching:
     # -- the indexes -------------------------------------------------------------------------------
 
     async def _flush(self) -> None:
-        """Index the files that were read since the last flush, then show them to searches."""
+        """Index all files that were read since the last flush. Then make them visible to searches."""
         files = list(self._gathered)
         for each in files:
             first, count = 0, BATCH
@@ -466,14 +466,14 @@ class Attaching:
         self._wake()
 
     async def _rest(self, changes: int, seconds: float) -> None:
-        """Sleep up to `seconds`, or until no write is running, so that writers get the interpreter."""
+        """Sleep up to `seconds`, or until no write is running, so that writers can use the interpreter."""
         with trio.move_on_after(min(seconds, LONGEST_REST)):
             while (now := self._changes()) != changes:
                 changes = now
                 await trio.sleep(LOOK)
 
     async def _settle(self, files: Sequence[AttachedFile]) -> None:
-        """Replace the earlier text of each file with the newly read text."""
+        """Replace the earlier text of each file by the newly read text."""
         shelf = self._opened_shelf()
         for each in files:
             before = self.files.get(each.path)
@@ -541,7 +541,7 @@ class Attaching:
         self.parts += file.parts
 
     def _hide(self, path: str) -> None:
-        """Exclude a file from searches at once."""
+        """Exclude a file from searches immediately."""
         known = self.files.get(path)
         if known is not None and self.numbers.pop(known.number, None) is not None:
             self.parts -= known.parts

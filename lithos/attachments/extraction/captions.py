@@ -1,6 +1,6 @@
-"""Text around an image in the notes that show it.
+"""Captions: the text around an image in the notes that show it.
 
-This text and the file name are the only text of an image.
+An image has no other text than its captions and its file name.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from lithos.notes.files.values import OutsideKnowledge
 from lithos.text.yaml.layout import read_layout
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: Maximum number of notes whose text is used for one image.
+#: Maximum number of notes to use for the caption of one image.
 MOST_NOTES: Final = 10
 
 
 @define(eq=False)
 class Captions:
-    """The caption texts of images. Reading notes blocks. All other methods run on the event loop."""
+    """The captions of images. Methods that read notes block. Call all other methods on the event loop."""
 
     _catalogue: Catalogue
     _files: NoteFiles
     _reading: Blocking = field(factory=Threads)
     _fingerprint: int | None = field(default=None, init=False)
-    #: Versions of the notes from which each caption was made, by image path.
+    #: For each image path, the versions of the notes from which its caption was made.
     # bounded: an image file of the folder each
     _made_of: dict[str, tuple[str, ...]] = field(factory=dict, init=False)
 
     def showing(self, path: str, most: int) -> list[Entry]:
-        """Return the notes that embed or link a file, by title."""
+        """Return the notes that embed or link a file, sorted by title."""
         ids = self._catalogue.graph.sources_of_file(path)
         entries = [entry for note_id in ids if (entry := self._catalogue.get(note_id)) is not None]
         return sorted(entries, key=lambda entry: (entry.note.title.casefold(), entry.path))[:most]
 
     async def changed(self, paths: Sequence[str]) -> list[str]:
-        """Return the images for which other notes, or other versions of notes, give the caption now."""
+        """Return the images whose captions now come from other notes or from other versions of notes."""
         fingerprint = self._catalogue.graph.fingerprint
         if fingerprint == self._fingerprint:
             return []
@@ -52,7 +52,7 @@ class Captions:
         return found
 
     async def text_of(self, path: str) -> str:
-        """Return the name and folders of an image, and the paragraphs that show it."""
+        """Return the name and folders of an image and the paragraphs that show it."""
         entries = self.showing(path, MOST_NOTES)
         self._made_of[path] = self._states(path)
         told = await self._reading.run(lambda: [self._around(entry, path) for entry in entries])

@@ -1,8 +1,8 @@
-"""The extractor: a separate process reads files within limits (docs/spec/attachments.md §5).
+"""The extractor: a separate process that reads files within limits (docs/spec/attachments.md §5).
 
-The process (`lithos.attachments.files.worker`) gets open files, one at a time. It is killed when it exceeds a
-time limit or sends an invalid answer, and the next file gets a new process. Time limits count its processor
-time where the system reports it, so that a busy machine does not decide which files can be read.
+The process (`lithos.attachments.files.worker`) receives open files, one at a time. It is killed if it exceeds
+a time limit or sends an invalid answer, and a new process reads the next file. Time limits apply to the
+processor time if the system reports it. On a busy machine, the same files can therefore be read.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ from lithos.attachments.model.kinds import (
 from lithos.attachments.model.parts import FilePart
 from lithos.kernel.actors.threads import Blocking, Threads
 
-#: Seconds without a file before the process is ended to free its memory.
+#: Seconds without a request after which the process is ended to free its memory.
 IDLE_SECONDS: Final = 30.0
-#: Maximum ratio of elapsed time to the time limit, for a busy machine or a slow disk.
+#: Maximum elapsed time as a multiple of the time limit. It allows for a busy machine or a slow disk.
 PATIENCE: Final = 30.0
-#: Parts and characters that are passed on in one batch.
+#: Maximum parts and characters per batch for the receiver.
 _BATCH, _BATCH_TEXT = 64, 1 << 17
 _PIECE: Final = 1 << 18
-#: Environment variables that the interpreter of the process may need.
+#: Environment variables that the process's interpreter may need.
 _KEPT: Final = ("PYTHONHOME", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _MODULE: Final = "lithos.attachments.files.worker"
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
-#: Outcomes of reading a file. Callers set `left` for files that they leave unread.
+#: Outcomes of reading a file. Callers set `left` for files that they do not read.
 State: TypeAlias = Literal["whole", "cut", "failed", "unchanged", "missing", "left"]
 Take: TypeAlias = Callable[[Sequence[FilePart]], Awaitable[None]]
 
@@ -67,9 +67,9 @@ Take: TypeAlias = Callable[[Sequence[FilePart]], Awaitable[None]]
 class FileExtraction:
     """The result of reading a file.
 
-    The state is `whole`, `cut` or `failed` with a `reason` (part of a sentence), `unchanged` since the known
-    digest, or `missing` if the library is not installed. `digest` is None if the bytes were not read. `parts`
-    is the number of parts passed on.
+    `state` is `whole`, `cut`, `failed`, `unchanged` (the digest is the known one) or `missing` (the library
+    is not installed). `cut` and `failed` have a `reason`, which is part of a sentence. `digest` is None if
+    the bytes were not read. `parts` is the number of parts passed to the receiver.
     """
 
     state: State
@@ -79,16 +79,16 @@ class FileExtraction:
 
 
 class DrawingFailed(Exception):
-    """A page cannot be drawn. The message gives the reason, as a part of a sentence."""
+    """Error: a page cannot be drawn. The message is the reason, as part of a sentence."""
 
 
 class _Lost(Exception):
-    """The process has ended, or must be ended. The message gives the reason, as a part of a sentence."""
+    """Error: the process has ended or must be ended. The message is the reason, as part of a sentence."""
 
 
 @frozen
 class _Limits:
-    """Time limits in seconds for a file, for each page, and until the first page."""
+    """Time limits in seconds: for a file, for each page, and for the time before the first page."""
 
     file: float
     page: float
@@ -97,7 +97,7 @@ class _Limits:
 
 @define(eq=False)
 class _Child:
-    """A running process and the server's end of its socket."""
+    """A running process, with the server's end of the socket."""
 
     pid: int
     socket: trio.socket.SocketType
@@ -105,14 +105,14 @@ class _Child:
     waited: float = 0.0
 
     def used(self) -> float:
-        """Return the processor seconds of the process, or the seconds of waiting where these are unknown."""
+        """Return the processor seconds of the process. If they are unknown, return the seconds of waiting."""
         if sys.platform == "linux":
             with suppress(OSError):
                 return time.clock_gettime((~self.pid << 3) | 2)  # the processor clock of another process
         return self.waited
 
     def peak(self) -> int | None:
-        """Return the peak memory of the process in bytes, or None if unknown."""
+        """Return the peak memory of the process in bytes, or None if it is unknown."""
         try:
             told = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text())
         except OSError:
@@ -122,16 +122,16 @@ class _Child:
 
 @define(eq=False)
 class _Exchange:
-    """One request to the process, and its answers as they arrive."""
+    """One request to the process, and the answers received so far."""
 
     _child: _Child
     _limits: _Limits
-    #: The activity before the first page is reported. It is "" for a file without pages, which has one limit
-    #: for the whole file.
+    #: Name of the work before the first page, for messages. "" for a file without pages, which has a
+    #: single time limit.
     _first: str
     _page: int = 0
     _answers: AnswerDecoder = field(factory=AnswerDecoder)
-    #: Processor time and waiting time at the beginning, and at the last message.
+    #: Processor time and waiting time: at the beginning of the request, and at the latest message.
     _began: tuple[float, float] = field(init=False)
     _heard: tuple[float, float] = field(init=False)
 
@@ -158,7 +158,7 @@ class _Exchange:
                 return answers
 
     def _left(self) -> float:
-        """Return the seconds until the next time limit. Raises `_Lost` if one is exceeded."""
+        """Return the seconds until the next time limit. Raises `_Lost` if a limit is exceeded."""
         limits = [(self._began, self._limits.file, "reading it")]
         if self._page:
             limits.append((self._heard, self._limits.page, f"page {self._page}"))
@@ -174,7 +174,7 @@ class _Exchange:
         return min(left)
 
     async def _receive(self, seconds: float) -> bytes | None:
-        """Return received bytes, b"" at the end, or None after the timeout in seconds."""
+        """Return the received bytes, b"" at the end of the stream, or None after `seconds`."""
         began = trio.current_time()
         data: bytes | None = None
         with trio.move_on_after(max(0.01, seconds)), suppress(ConnectionError):
@@ -184,7 +184,7 @@ class _Exchange:
 
 
 class Extractor:
-    """Service that reads files and draws pages, one at a time. Callers must `close` it."""
+    """Service that reads files and draws pages, one at a time. Callers must call `close`."""
 
     def __init__(
         self,
@@ -209,8 +209,8 @@ class Extractor:
     ) -> FileExtraction:
         """Read an open file and pass its parts to `take` in batches. The caller must close the file.
 
-        If the digest of the file is `known`, no part is passed on. Raises `OSError` if no process can be
-        started. Errors of `take` are passed through.
+        If the file's digest is `known`, no parts are passed. Raises `OSError` if no process can be started.
+        Errors of `take` are raised unchanged.
         """
         async with self._one:
             taking = _Taking(take)
@@ -255,32 +255,32 @@ class Extractor:
             return picture
 
     async def close(self) -> None:
-        """End the process after the current file. The extractor can be used again."""
+        """End the process after the current file. A later request starts a new process."""
         async with self._one:
             self._idle.cancel()
             await self._end("")
 
     def memory(self) -> int | None:
-        """Return the peak memory of all processes so far in bytes, or None if unknown."""
+        """Return the peak memory of all processes so far in bytes, or None if it is unknown."""
         return self._peak
 
     async def _ask(self, request: ReadingRequest, file: int, *, first: str) -> _Exchange:
         self._idle.cancel()
         if self._child is not None and _has_ended(self._child):
-            self._child.socket.close()  # the process ended between two files: not an error of this file
+            self._child.socket.close()  # the process ended between two files, so this file did not cause it
             self._child = None
         if self._child is None:
             self._child = self._start()
         exchange = _Exchange(self._child, self._limits, first)
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [file]))]
-        with suppress(ConnectionError):  # the error is reported when answers are read
+        with suppress(ConnectionError):  # reading the answers will report the error
             await self._child.socket.sendmsg([request.to_line()], rights)
         return exchange
 
     def _start(self) -> _Child:
         """Start a process.
 
-        Call this always in the same thread: the process is killed when the thread that started it ends.
+        Always call this in the same thread. The process is killed when the thread that started it ends.
         """
         ours, theirs = socket.socketpair()
         try:
@@ -288,7 +288,7 @@ class Extractor:
                 theirs.set_inheritable(True)
                 arguments = (theirs.fileno(), self._memory, os.getpid())
                 quiet = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
-                # -P prevents imports from the current folder, which may be a vault.
+                # `-P` prevents imports from the current folder, because the folder may be a vault.
                 pid = os.posix_spawn(
                     sys.executable,
                     [sys.executable, "-P", "-m", _MODULE, *map(str, arguments)],
@@ -301,7 +301,10 @@ class Extractor:
         return _Child(pid, trio.socket.from_stdlib_socket(ours))
 
     async def _end(self, reason: str) -> str:
-        """End the process, if it runs. Return the given reason, or else the cause of its death."""
+        """End the process if it is running.
+
+        Return the given reason, or the cause if the process had ended.
+        """
         child, self._child = self._child, None
         if child is None:
             return reason
@@ -315,12 +318,12 @@ class Extractor:
     def _death(self, code: int) -> str:
         if code == OUT_OF_MEMORY:
             return f"the file reader ran out of memory ({self._memory >> 20} MB)"
-        if code == -signal.SIGABRT:  # PDFium aborts if it gets no memory, or if an internal check fails
+        if code == -signal.SIGABRT:  # PDFium aborts if memory runs out or an internal check fails
             return f"the file reader stopped, probably for lack of memory ({self._memory >> 20} MB; signal 6)"
         return f"the file reader crashed ({f'signal {-code}' if code < 0 else f'status {code}'})"
 
     def _rest(self) -> None:
-        """Schedule the end of the process after a request. The next request cancels it."""
+        """Schedule the end of the idle process. The next request cancels it."""
         assert self._child is not None
         self._note_peak(self._child)
         self._idle = trio.CancelScope()
@@ -339,7 +342,7 @@ class Extractor:
 
 @define(eq=False)
 class _Taking:
-    """Collector of the answers about one file: batches of parts for the receiver, and the end."""
+    """Collector of the answers about one file: batches of parts for the receiver, and the final answer."""
 
     _take: Take
     digest: str | None = None
@@ -368,7 +371,7 @@ class _Taking:
             raise _Lost("the file reader sent too much text")
 
     async def pass_on(self, *, all_of_it: bool = False) -> None:
-        """Pass the collected parts on if they fill a batch or are the last, or if `all_of_it` is set."""
+        """Pass the collected parts on: a full batch, the last batch, or all parts if `all_of_it` is true."""
         is_enough = len(self._held) >= _BATCH or self._held_text >= _BATCH_TEXT
         if self._held and (is_enough or all_of_it or self.end is not None):
             batch, self._held = self._held, []
@@ -378,12 +381,12 @@ class _Taking:
 
 
 def _has_ended(child: _Child) -> bool:
-    """Return whether a process has ended. An ended process is reaped."""
+    """Return whether a process has ended. A process that has ended is reaped."""
     return os.waitpid(child.pid, os.WNOHANG)[0] != 0
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of the process: only what its interpreter needs, no secrets of the server."""
+    """Return the environment for the process: the variables of its interpreter, without secrets."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     root = Path(lithos.__file__).parents[1]
     if not root.name.endswith("-packages"):  # a checkout, which Python may find only in the current folder

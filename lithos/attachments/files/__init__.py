@@ -1,7 +1,6 @@
-"""The process that reads files, and the shelf that stores their text.
+"""The process that reads files, and the database that stores their text.
 
-Only its own package imports this package.
-It must not parse notes.
+Only the `attachments` package imports this package. It must not parse notes.
 """
 
 ROLE = "files"

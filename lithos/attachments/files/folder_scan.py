@@ -1,7 +1,8 @@
-"""Scan of the folder for attachments that can be read or shown, with their sizes and times.
+"""Scan of the notes folder for attachments that can be read or shown, with their sizes and times.
 
-Scanning blocks. It follows the rules of `open_attachment`: no dot-names, no ignored files, no symlinks out of
-the folder. Folders that only a symlink reaches are skipped too.
+Scanning blocks. It follows the rules of `open_attachment`: names with a leading dot, ignored files, and
+symlinks that lead out of the folder are excluded. Folders that are only reachable through a symlink are
+skipped too.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from lithos.notes.files.values import FileState, state_of
 
 
 def survey_attachments(files: NoteFiles) -> dict[str, FileState]:
-    """Return every file of a known kind by its path relative to the notes folder, with `/`.
+    """Return every file of a known kind by its path, relative to the notes folder and with `/`.
 
-    Raises `OSError` if the folder cannot be listed, because deletions are then unknown.
+    Raises `OSError` if a folder cannot be listed, because deleted files could then not be recognised.
     """
     root = os.path.realpath(files.root)
     found: dict[str, FileState] = {}
@@ -44,7 +45,7 @@ def survey_attachments(files: NoteFiles) -> dict[str, FileState]:
 
 
 def look_at(files: NoteFiles, path: str, root: str | None = None) -> FileState | None:
-    """Return size and time of a file, or None if it is missing, not a regular file, or excluded."""
+    """Return size and time of a file. Return None if it is missing, excluded or not a regular file."""
     if files.ignored.covers(path):
         return None
     target = os.path.join(os.path.realpath(files.root) if root is None else root, path)

@@ -1,7 +1,8 @@
-"""PDF files with PDFium: text and images of pages. Used only in the process that reads files.
+"""PDF files with PDFium: text and images of pages. Only the process that reads files uses this module.
 
-The raw bindings of pypdfium2 avoid the imports of its helpers, and let us choose the font folders. PDFium
-never executes a document's code: forms are not set up, and it is built without JavaScript.
+The module uses the raw bindings of pypdfium2 to avoid the imports of its helpers and to choose the font
+folders. PDFium never executes code of a document: form support is not set up, and PDFium is built without
+JavaScript.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import pypdfium2_raw as pdfium
 from lithos.attachments.model.kinds import MOST_TEXT
 from lithos.attachments.model.parts import NotExtractable
 
-#: Maximum width of a page image, in pixels.
+#: Maximum width of a page image in pixels.
 MOST_WIDTH: Final = 1_600
 MOST_HEIGHT: Final = 4_000
-#: Minimum and maximum side of a page in points. Beyond these limits, an image would be a single line.
+#: Minimum and maximum length of a page's sides in points. With other lengths, the image would be a single
+#: line.
 _SHORTEST, _LONGEST = 1.0, 1_000_000.0
-#: Draw annotations, and put red before blue.
+#: Draw annotations, and write the bytes in the order red, green, blue.
 _FLAGS: Final = pdfium.FPDF_ANNOT | pdfium.FPDF_REVERSE_BYTE_ORDER
 _REASONS: Final = {
     pdfium.FPDF_ERR_PASSWORD: "it is encrypted and needs a password",
@@ -33,9 +35,9 @@ _REASONS: Final = {
 
 
 def start_library(*, fonts: bool) -> None:
-    """Initialise PDFium once.
+    """Initialise PDFium. Call this once.
 
-    Text needs no fonts. Images of pages without embedded fonts need the system's fonts.
+    Reading text needs no fonts. Drawing pages without embedded fonts needs the system's fonts.
     """
     nowhere = (ctypes.c_char_p * 1)(None)
     field = dict(pdfium.FPDF_LIBRARY_CONFIG._fields_)["m_pUserFontPaths"]
@@ -51,14 +53,14 @@ class Pdf:
     def __init__(self, descriptor: int, size: int) -> None:
         if not size:
             raise NotExtractable("it is empty")
-        # Only a private map with write access exposes its address. Nothing writes to it.
+        # Only a writable, private memory map exposes its address. The code never writes to the map.
         try:
             self._data = mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY)
-        except (OSError, ValueError):  # the file has become shorter, or its file system does not support maps
+        except (OSError, ValueError):  # the file has been shortened, or its file system does not support maps
             raise NotExtractable("it cannot be mapped into memory") from None
         first = ctypes.c_char.from_buffer(self._data)
         self._document = pdfium.FPDF_LoadMemDocument64(ctypes.byref(first), size, None)
-        # The address stays valid. A buffer that is still referenced would keep the map from being closed.
+        # The address stays valid. A remaining reference to the buffer would prevent closing the map.
         del first
         if not self._document:
             self._data.close()
@@ -71,7 +73,7 @@ class Pdf:
         self._data.close()
 
     def text(self, page: int) -> str | None:
-        """Return the text of a page, from 0, or None if the page is damaged."""
+        """Return the text of a page (from 0), or None if the page is damaged."""
         opened = pdfium.FPDF_LoadPage(self._document, page)
         if not opened:
             return None
@@ -120,7 +122,7 @@ class Pdf:
 
 
 def _size(page: object, width: int) -> tuple[int, int]:
-    """Return width and height of a page image in pixels."""
+    """Return the width and height of a page image in pixels."""
     sides = (pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page))
     if not all(math.isfinite(side) for side in sides):
         raise NotExtractable("the page has no size")
@@ -130,7 +132,7 @@ def _size(page: object, width: int) -> tuple[int, int]:
 
 
 def png(width: int, height: int, pixels: bytes) -> bytes:
-    """Return a PNG file with these rows of red, green and blue bytes."""
+    """Return a PNG file from rows of red, green and blue bytes."""
     stride = 3 * width
     packer = zlib.compressobj(6)
     rows = [packer.compress(b"\0" + pixels[row * stride : (row + 1) * stride]) for row in range(height)]

@@ -1,7 +1,8 @@
-"""The extracted texts of attachments (`.lithos/attachments.db`): a cache that is rebuilt if it is lost.
+"""The extracted texts of attachments (`.lithos/attachments.db`). The database is a cache that can be rebuilt.
 
-Commits are not synced: after a power failure, files are read again. The text of a changed file is stored
-under a new number until it is complete, so that a search finds either the old text or the new text.
+Commits are not synced to disk. After a power failure, files may have to be read again. The new text of a
+changed file is stored under a new number until it is complete, so searches find either the old or the new
+text.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from lithos.kernel.databases.sqlite import Durability
 from lithos.kernel.log import get_logger
 from lithos.notes.files.values import FileState
 
-#: Increase this when the same bytes produce a different text: all files are then read again.
+#: Increase this number if the same bytes would produce a different text. All files are then read again.
 FORMAT: Final = 1
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS files(
@@ -35,19 +36,19 @@ CREATE INDEX IF NOT EXISTS parts_by_place ON parts(file, place);
 CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
 _FILE_COLUMNS: Final = "number,path,size,mtime_ns,digest,state,reason,parts"
-#: Bits of a serial that number the parts of a file. They allow more parts than a file may have.
+#: Number of low bits in a serial that contain the part number. They allow more parts than a file may have.
 PARTS_BITS: Final = 11
 
-#: `whole` and `cut` have text, `failed` could not be read, `missing` lacks a library, and `left` was not read
-#: because the limit for all files together is reached.
+#: `whole` and `cut` files have text. `failed` files could not be read. `missing` files need a library that is
+#: not installed. `left` files were not read, because the limit for all files together was reached.
 ReadState = Literal["whole", "cut", "failed", "missing", "left"]
 
 
 @frozen
 class AttachedFile:
-    """An attachment with the state of its text, and the reason if the text is incomplete.
+    """An attachment with the state of its text. `reason` explains missing or incomplete text.
 
-    `digest` is the SHA-256 of the bytes that were read, or "" if they were not. `parts` is the number of
+    `digest` is the SHA-256 of the bytes that were read, or "" if no bytes were read. `parts` is the number of
     pages, cards, elements or passages with text.
     """
 
@@ -61,23 +62,23 @@ class AttachedFile:
 
     @property
     def id(self) -> str:
-        """Return `att_` and 12 hexadecimal digits of the path's digest."""
+        """The id: `att_` and 12 hexadecimal digits of the path's digest."""
         return attachment_id(self.path)
 
     @property
     def name(self) -> str:
-        """Return the name of the file."""
+        """The file name."""
         return self.path.rpartition("/")[2]
 
     def serials(self) -> range:
-        """Return the index serials of the file's parts."""
+        """The index serials of the file's parts."""
         first = self.number << PARTS_BITS
         return range(first, first + self.parts)
 
     def stamps(self) -> dict[int, int]:
-        """Return the expected content of the indexes.
+        """Return the stamps that the indexes should contain for this file, by serial.
 
-        The stamp of each serial changes with path and bytes.
+        The stamps change with the path and the bytes of the file.
         """
         known = hashlib.blake2b(f"{self.path}\0{self.digest}\0{self.number}".encode(), digest_size=8)
         base = int.from_bytes(known.digest()) >> 2
@@ -108,7 +109,7 @@ def _upgrade(connection: apsw.Connection, _: datetime) -> None:
 class Shelf(Database):
     """The database `.lithos/attachments.db`.
 
-    Methods block. One caller at a time writes while another may read.
+    All methods block. One caller may write while another caller reads.
     """
 
     layout = DatabaseLayout(
@@ -117,7 +118,7 @@ class Shelf(Database):
     log = get_logger("lithos.attachments")
 
     def load(self) -> list[AttachedFile]:
-        """Return every complete file. Remove the unfinished texts of an earlier process."""
+        """Return all complete files. Unfinished texts of an earlier process are deleted."""
         with self.transaction():
             self._writer.execute("DELETE FROM files WHERE path IS NULL")
             self._writer.execute("DELETE FROM parts WHERE file NOT IN (SELECT number FROM files)")
@@ -128,7 +129,7 @@ class Shelf(Database):
         ]
 
     def begin(self) -> int:
-        """Reserve the number of a file whose parts will be added."""
+        """Return a new file number, under which parts can be added."""
         with self.transaction():
             self._writer.execute(
                 "INSERT INTO files(path,size,mtime_ns,digest,state,reason,parts) VALUES(NULL,0,0,'','','',0)"
@@ -136,7 +137,7 @@ class Shelf(Database):
             return self._writer.last_insert_rowid()
 
     def add(self, number: int, first: int, parts: Sequence[FilePart]) -> None:
-        """Add further parts of a file, numbered from `first` on."""
+        """Add parts to a file, numbered from `first`."""
         with self.transaction():
             self._writer.executemany(
                 "INSERT INTO parts VALUES(?,?,?,?,?)",
@@ -147,7 +148,7 @@ class Shelf(Database):
             )
 
     def finish(self, file: AttachedFile) -> None:
-        """Mark a file as complete and remove the earlier text of its path."""
+        """Mark a file as complete, and delete the earlier text of its path."""
         with self.transaction():
             self._remove("path=? AND number<>?", (file.path, file.number))
             self._writer.execute(
@@ -165,7 +166,7 @@ class Shelf(Database):
             )
 
     def remove(self, numbers: Iterable[int]) -> None:
-        """Delete files with their parts."""
+        """Delete files and their parts."""
         with self.transaction():
             for number in numbers:
                 self._remove("number=?", (number,))
@@ -178,7 +179,7 @@ class Shelf(Database):
         self._writer.execute(f"DELETE FROM files WHERE {where}", given)  # noqa: S608 - our names
 
     def stored(self, number: int, first: int = 0, most: int = -1) -> list[StoredPart]:
-        """Return at most `most` parts of a file in order. For the writing thread only."""
+        """Return up to `most` parts of a file in order. Only the writing thread may call this."""
         rows = self._writer.execute(
             "SELECT number,place,page,text FROM parts WHERE file=? AND number>=? ORDER BY number LIMIT ?",
             (number, first, most),
@@ -189,7 +190,7 @@ class Shelf(Database):
         ]
 
     def parts(self, serials: Iterable[int]) -> Mapping[int, FilePart]:
-        """Return existing parts by serial. Any reader may call this."""
+        """Return parts by serial. Missing parts are left out. Any reader may call this."""
         found: dict[int, FilePart] = {}
         for serial in serials:
             row = self._reader.execute(
@@ -201,7 +202,7 @@ class Shelf(Database):
         return found
 
     def last_page(self, number: int) -> int:
-        """Return the last page of a file that has text, or 0 without one. Any reader may call this."""
+        """Return the last page of a file with text, or 0 if no page has text. Any reader may call this."""
         row = self._reader.execute("SELECT MAX(page) FROM parts WHERE file=?", (number,)).fetchone()
         return (row and row[0]) or 0
 

@@ -1,9 +1,10 @@
 """The process that reads files: `python -m lithos.attachments.files.worker SOCKET MEMORY SERVER`.
 
-The process gets requests with open files over the inherited socket, one at a time, and answers in lines.
-Files may be malicious, so the process has few rights: it cannot write files and does not know their names,
-its memory and processor time are bounded, and its priority is low. It dies with its server. The server
-enforces deadlines, because native code cannot be interrupted. The process imports little to start quickly.
+The process receives requests with open files over the inherited socket, one at a time. Answers are sent as
+lines. Files may be malicious, so the process has few rights: it cannot write files, does not know their
+names, and has limited memory and processor time. Its priority is low, and it is killed when its server ends.
+The server enforces deadlines, because native code cannot be interrupted. The module imports little, so that
+the process starts quickly.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from typing import Final
 from lithos.attachments.files.worker_answers import FileAnswering, limit, limit_memory
 from lithos.attachments.files.worker_protocol import LONGEST_LINE, OUT_OF_MEMORY, ReadingRequest, pack_answer
 
-#: First priority, so that a newly saved file is read soon on a busy machine. The lowest priority applies
-#: after a number of processor seconds, which only a whole new vault takes.
+#: The first priority lets a newly saved file be read soon on a busy machine. The lowest priority applies
+#: after some processor seconds, which are only exceeded when a whole vault is read.
 _NICENESS, _LOWEST, _QUICK = 10, 19, 1.0
 #: Processor seconds of a request after which the process ends even if the server does not end it.
 _MOST_SECONDS: Final = 90
 _PR_SET_PDEATHSIG: Final = 1
-#: Numbers of the system call `ioprio_set`, for which C libraries have no function, and its arguments for
-#: "this process" and "idle".
+#: Numbers of the system call `ioprio_set`, for which C libraries have no function. Below them: its arguments
+#: for "this process" and "idle".
 _IOPRIO_SET: Final = {"x86_64": 251, "aarch64": 30}
 _THIS_PROCESS, _IDLE = 1, 3 << 13
 
@@ -57,7 +58,7 @@ def main(descriptor: int, memory: int, parent: int) -> None:
 
 
 def _confine(descriptor: int, memory: int) -> None:
-    """Limit the process to bounded memory, its socket, and the files that arrive through the socket."""
+    """Limit the process to bounded memory, its socket, and the files received over the socket."""
     sys.path[:] = [os.path.abspath(each) for each in sys.path]
     sys.dont_write_bytecode = True
     os.chdir("/")
@@ -79,9 +80,9 @@ def _yield_to_others(niceness: int) -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Make sure that the process is killed when the server ends, but not by signals from a terminal."""
-    # The process stays in the session of the server, because Linux gives each session the same share of
-    # processors, whatever its priority.
+    """Ensure that the process is killed when the server ends. Terminal signals do not reach it."""
+    # The process stays in the server's session. Linux divides processor time between sessions, so a process
+    # in its own session would get too much despite its low priority.
     with suppress(OSError):
         os.setpgid(0, 0)
     if sys.platform == "linux":
@@ -97,7 +98,7 @@ def _die_with(parent: int) -> None:
 
 
 def _receive(server: socket.socket) -> tuple[ReadingRequest, int] | None:
-    """Return the next request and its file, or None at the end."""
+    """Return the next request and its file, or None after the last request."""
     line, files, _, _ = socket.recv_fds(server, LONGEST_LINE, 1)
     if not line or not files:
         return None

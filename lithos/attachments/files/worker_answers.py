@@ -1,4 +1,4 @@
-"""Answers of the process that reads files: texts of a file, and images of its pages."""
+"""Answers of the process that reads files: the text of a file, and images of its pages."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _PIECE: Final = 1 << 20
 
 
 class Missing(Exception):
-    """The library is not installed or does not work on this system."""
+    """Error: the library is not installed or does not work on this system."""
 
 
 class FileAnswering:
-    """Answers to requests about one open file each, within `memory` bytes."""
+    """Answers requests about one open file at a time, using at most `memory` bytes."""
 
     def __init__(self, memory: int) -> None:
         self._memory = memory
         self._library: ModuleType | None = None
 
     def answer(self, request: ReadingRequest, file: int) -> Iterator[WorkerAnswer]:
-        """Return all parts of an answer. The end comes last."""
+        """Yield the parts of the answer. The last one is the end message."""
         try:
             if request.page is None:
                 yield from self._extract(request, file)
@@ -87,7 +87,7 @@ class FileAnswering:
             limit_memory(self._memory)
 
     def _load(self, *, fonts: bool) -> ModuleType:
-        """Return the module that needs the library. The first request decides which fonts are loaded."""
+        """Return the module that uses the library. The first request decides which fonts are loaded."""
         if self._library is None:
             try:
                 from lithos.attachments.files import pdf  # noqa: PLC0415 - many starts do not need it
@@ -102,12 +102,12 @@ class FileAnswering:
 
 
 def limit_memory(memory: int, mapped: int = 0) -> None:
-    """Limit the memory in bytes. `mapped` bytes of a file count as address space but not as memory."""
+    """Limit the memory in bytes. `mapped` bytes of a file need address space but no memory."""
     limit(resource.RLIMIT_AS, memory + mapped, memory + LARGEST_PDF)
 
 
 def limit(what: int, soft: int, hard: int) -> None:
-    """Set a limit if the system supports it (not memory on macOS) and has no lower limit already."""
+    """Set a resource limit. It has no effect on systems without this limit, or if a lower limit is set."""
     try:
         resource.setrlimit(what, (soft, hard))
     except (OSError, ValueError):
@@ -137,7 +137,7 @@ def _pages(pdf: Pdf) -> Iterator[FilePart | PageBegun]:
 
 
 def _bounded(parts: Iterator[FilePart] | Iterator[FilePart | PageBegun]) -> Iterator[WorkerAnswer]:
-    """Return the parts in order up to the limit, then the reason if parts were left out."""
+    """Yield the parts in order up to the limit. If parts are left out, yield the reason."""
     count, room = 0, MOST_TEXT
     try:
         for part in parts:
@@ -164,7 +164,7 @@ def _bytes(file: int, size: int) -> bytes:
 
 
 def _digest(file: int, size: int) -> str:
-    # The file is read, not mapped: pages of a map would count as memory of this process.
+    # Read the file instead of mapping it, because mapped pages would count as memory of the process.
     digest = sha256()
     for piece in _pieces(file, size):
         digest.update(piece)
@@ -172,7 +172,7 @@ def _digest(file: int, size: int) -> str:
 
 
 def _pieces(file: int, size: int) -> Iterator[bytes]:
-    """Return at most `size` bytes of a file, in pieces."""
+    """Yield up to `size` bytes of a file, in pieces."""
     offset = 0
     try:
         while offset < size and (piece := os.pread(file, min(_PIECE, size - offset), offset)):

@@ -1,8 +1,8 @@
-"""Messages between the server and the process that reads files: lines of JSON over a socket.
+"""Messages between the server and the process that reads files: JSON lines over a socket.
 
 A request is one line, sent with the descriptor of its file. An answer is a short line, followed by `bytes`
-bytes of text or image. A process that a hostile file controls may send anything, so only short lines are
-parsed as JSON.
+bytes of text or image data. A malicious file may take control of the process and send anything, so only short
+lines are parsed as JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lithos.attachments.model.parts import LONGEST_PLACE, FilePart
 
 #: Maximum length of a line in bytes.
 LONGEST_LINE: Final = 8_192
-#: Maximum number of bytes after a line: one part with the maximum text, or the image of a page.
+#: Maximum number of bytes after a line: enough for the longest text of a part and for a page image.
 MOST_BODY: Final = 32 * 1024 * 1024
 #: Maximum length of a reason in characters.
 MOST_REASON: Final = 500
@@ -32,12 +32,12 @@ State: TypeAlias = Literal["whole", "cut", "failed", "unchanged", "missing"]
 
 
 class Garbage(Exception):
-    """The socket returned an invalid answer."""
+    """Error: the socket returned an invalid answer."""
 
 
 @frozen
 class ReadingRequest:
-    """Request for the text of a file, unless its digest is `known`, or for the image of `page`, from 1."""
+    """Request for the text of a file (unless its digest is `known`), or for the image of `page` (from 1)."""
 
     kind: FileKind = "pdf"
     name: str = ""
@@ -58,28 +58,28 @@ class ReadingRequest:
 
 @frozen
 class Digest:
-    """The SHA-256 digest of the file's bytes, in hexadecimal digits."""
+    """Answer: the SHA-256 digest of the file's bytes, in hexadecimal digits."""
 
     value: str
 
 
 @frozen
 class PageBegun:
-    """The process begins to read a page, and the time of the page starts."""
+    """Answer: the process begins to read a page. The time limit of the page starts."""
 
     page: int
 
 
 @frozen
 class Picture:
-    """A page as a PNG image."""
+    """Answer: a page as a PNG image."""
 
     data: bytes
 
 
 @frozen
 class End:
-    """The end of an answer, with the reason if the answer is incomplete."""
+    """Last answer, with the reason if the answer is incomplete."""
 
     state: State
     reason: str = ""
@@ -89,7 +89,7 @@ WorkerAnswer: TypeAlias = Digest | PageBegun | FilePart | Picture | End
 
 
 def pack_answer(answer: WorkerAnswer) -> bytes:
-    """Return an answer as its line and the bytes that follow."""
+    """Return the bytes of an answer: its line, and the data that follows."""
     body = b""
     fields: dict[str, Any] = {}
     match answer:
@@ -108,7 +108,7 @@ def pack_answer(answer: WorkerAnswer) -> bytes:
 
 
 class AnswerDecoder:
-    """Decoder of answers from received bytes. It stores at most one unfinished answer."""
+    """Decoder for received answers. It stores at most one unfinished answer."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -163,6 +163,6 @@ def _answer(fields: dict[str, Any], body: bytes) -> WorkerAnswer:
             case {"end": state, "reason": str(reason)} if state in get_args(State):
                 if len(reason.encode()) <= 4 * MOST_REASON:
                     return End(state, reason)
-    except ValueError as failure:  # a lone surrogate, or bytes that are not text
+    except ValueError as failure:  # a lone surrogate, or bytes that are not UTF-8
         raise Garbage(str(failure)) from None
     raise Garbage("an invalid answer")

@@ -1,7 +1,6 @@
-"""Kinds of files, and the extraction of text from their bytes.
+"""Kinds of attachments, and the extraction of text from their bytes.
 
-Only its own package imports this package.
-It must not use files, clocks, threads or logs.
+Only the `attachments` package imports this package. It must not use files, clocks, threads or logs.
 """
 
 ROLE = "model"

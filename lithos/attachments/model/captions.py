@@ -1,21 +1,21 @@
-"""The text around each place where a note shows a file."""
+"""The text around each embed or link of a file in a note."""
 
 from __future__ import annotations
 
 from typing import Final
 from urllib.parse import quote
 
-#: Maximum number of characters before and after each place, and of all places together.
+#: Maximum number of characters: before and after each link, and for all links together.
 AROUND: Final = 300
 MOST: Final = 2_000
-#: Maximum number of places in one note.
+#: Maximum number of links to use in one note.
 PLACES: Final = 5
 
 
 def around(content: str, name: str) -> str:
-    """Return the text around the places where a note names a file: one paragraph before and after each.
+    """Return the text around each mention of a file in a note: one paragraph before and one after it.
 
-    The name is found as it is written, or with escaped spaces and other characters as in URLs (`%20`).
+    The name is found as written, or with spaces and other characters escaped as in URLs (`%20`).
     """
     told: list[str] = []
     lowered = content.casefold() if len(content.casefold()) == len(content) else content
@@ -30,7 +30,7 @@ def around(content: str, name: str) -> str:
 def _paragraphs(content: str, begin: int, end: int) -> str:
     before = content[max(0, begin - AROUND) : begin]
     behind = content[end : end + AROUND]
-    # After a second paragraph break, the text is about another topic.
+    # Text beyond the second paragraph break is probably about another topic.
     before = "\n\n".join(before.split("\n\n")[-2:])
     behind = "\n\n".join(behind.split("\n\n")[:2])
     return f"{before} {behind}".replace("![[", " ").replace("]]", " ").strip()

@@ -1,8 +1,8 @@
-"""Excalidraw drawings, stored by Excalidraw itself or by Obsidian's plugin: texts and frame names.
+"""Excalidraw drawings, saved by Excalidraw or by Obsidian's plugin: texts and frame names.
 
-`.excalidraw` is JSON. `.excalidraw.md` is Markdown with the texts in a section `Text Elements`, each followed
-by `^id`, and the JSON, mostly compressed, below `Drawing`. Links are unchanged in the section, so an element
-in both is read from the section.
+`.excalidraw` files are JSON. `.excalidraw.md` files are Markdown: the section `Text Elements` has the texts,
+each followed by `^id`, and the section `Drawing` has the JSON, usually compressed. The first section has
+links in their original form, so texts that are in both sections are read from the first.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from lithos.attachments.model.foreign_json import objects_of, read_object, text_
 from lithos.attachments.model.lz_string import BadCompression, TooLarge, decompress
 from lithos.attachments.model.parts import FilePart, NotExtractable, Places, clean
 
-#: Maximum length of a decompressed drawing, in characters.
+#: Maximum length of a decompressed drawing in characters.
 MOST_UNPACKED: Final = 8 * 1024 * 1024
 _HEADING: Final = re.compile(r"#{1,6} +([^#\n]+?) *\Z")
-#: The id after a text: 8 characters from the plugin, 21 from Excalidraw.
+#: The id after a text. Ids of the plugin have 8 characters, ids of Excalidraw have 21.
 _ID: Final = re.compile(r"\^([A-Za-z0-9_-]{1,64})\Z")
 _FENCES: Final = ("```json", "```compressed-json")
 
 
 def read_drawing(name: str, data: bytes) -> Iterator[FilePart]:
-    """Return a part for each text and named frame, with its element id as place. Raises `NotExtractable`."""
+    """Yield a part for each text and named frame, with its element id as place. Raises `NotExtractable`."""
     if not name.lower().endswith(".md"):
         return _of_scene(read_object(data, "the drawing"), Places(), set())
     try:
@@ -40,7 +40,7 @@ def _of_scene(scene: dict[str, Any], places: Places, known: set[str]) -> Iterato
             continue
         match element.get("type"):
             case "text":
-                # `text` has extra line breaks where the text did not fit into its shape.
+                # Prefer the raw text, because `text` has extra line breaks to fit into its shape.
                 text = text_of(element, "rawText", "originalText", "text")
             case "frame" | "magicframe":
                 text = text_of(element, "name")
@@ -62,7 +62,7 @@ def _of_markdown(text: str) -> Iterator[FilePart]:
 
 
 def _section(text: str) -> Iterator[tuple[str, str]]:
-    """Return the id and the text of each element in the section `Text Elements`."""
+    """Yield the id and text of each element in the section `Text Elements`."""
     is_inside, lines = False, list[str]()
     for line in _lines(text):
         if (heading := _HEADING.match(line)) and heading[1].casefold() in _SECTIONS:
@@ -78,14 +78,14 @@ def _section(text: str) -> Iterator[tuple[str, str]]:
                 lines = []
 
 
-#: Headings that the plugin writes. Any other heading is a text that begins with `#`.
+#: Headings that the plugin writes. Any other line that begins with `#` is part of a text.
 _SECTIONS: Final = frozenset(
     ("text elements", "element links", "embedded files", "drawing", "excalidraw data")
 )
 
 
 def _scene_text(text: str) -> str | None:
-    """Return the drawing's JSON, or None if the file has only texts."""
+    """Return the JSON of a drawing, or None if the file only contains texts."""
     opened = ""
     lines = list[str]()
     for line in _lines(text):

@@ -1,6 +1,6 @@
-"""JSON from other programs, which may be damaged or malicious.
+"""Parsing of JSON from other programs, which may be damaged or malicious.
 
-Bad JSON gives a readable error, not a crash.
+Invalid JSON raises an error with a readable message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def read_object(text: str | bytes, what: str) -> dict[str, Any]:
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8-sig")
-        # Numbers are not used, and Python refuses to read very long numbers.
+        # Numbers are not needed, and Python refuses to parse very long numbers.
         value = json.loads(text, parse_int=bool, parse_float=bool) if text.strip() else {}
     except RecursionError:
         raise NotExtractable(f"{what} is nested too deeply") from None
@@ -32,7 +32,7 @@ def read_object(text: str | bytes, what: str) -> dict[str, Any]:
 
 
 def objects_of(value: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """Return the objects in a list of an object. Items of other types are skipped."""
+    """Yield the objects of the list `name` in an object. Items of other types are skipped."""
     listed = value.get(name)
     for each in listed if isinstance(listed, list) else ():
         if isinstance(each, dict):
@@ -40,5 +40,5 @@ def objects_of(value: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 
 def text_of(value: dict[str, Any], *names: str) -> str:
-    """Return the first named value that is a non-empty text, or "" if there is no such text."""
+    """Return the first of the named values that is a non-empty text, or ""."""
     return next((each for name in names if isinstance(each := value.get(name), str) and each), "")

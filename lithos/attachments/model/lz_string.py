@@ -1,7 +1,8 @@
-"""LZ-String decompression (`compressToBase64`), as used by Obsidian's Excalidraw plugin.
+"""Decompression of LZ-String (`compressToBase64`), which Obsidian's Excalidraw plugin uses.
 
-LZ-String is an LZ78 code over UTF-16 units. Its codes grow in width and are written bit by bit, lowest first.
-Each dictionary entry repeats earlier output, so time and memory are proportional to the output.
+LZ-String is an LZ78 code over UTF-16 units. The bit width of its codes grows, and the lowest bit of a code is
+written first. Each dictionary entry repeats earlier output, so time and memory are proportional to the
+output.
 """
 
 from __future__ import annotations
@@ -10,24 +11,24 @@ from collections.abc import Iterator
 from typing import Final
 
 _ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
-#: Six bits per character, in reverse order: the lowest bit comes first in the stream.
+#: Six bits per Base64 character, reversed because the lowest bit comes first in the stream.
 _BITS: Final = {sign: int(f"{value:06b}"[::-1], 2) for value, sign in enumerate(_ALPHABET[:64])} | {"=": 0}
-#: Codes for a unit of 8 bits, for a unit of 16 bits, and for the end.
+#: Codes that announce a unit of 8 bits, a unit of 16 bits, and the end.
 _NARROW, _WIDE, _END = 0, 1, 2
 
 
 class BadCompression(ValueError):
-    """The text is not LZ-String, or it is incomplete."""
+    """Error: the text is not LZ-String, or it is incomplete."""
 
 
 class TooLarge(ValueError):
-    """The decompressed text would exceed its limit."""
+    """Error: the decompressed text would exceed its limit."""
 
 
 def decompress(text: str, most: int) -> str:
     """Return the decompressed text.
 
-    White space is skipped. Raises `BadCompression`, or `TooLarge` beyond `most` characters.
+    White space is skipped. Raises `BadCompression`, or `TooLarge` if the result exceeds `most` characters.
     """
     bits = _Bits(text)
     unit = bits.take(2)
@@ -36,7 +37,7 @@ def decompress(text: str, most: int) -> str:
     if unit not in (_NARROW, _WIDE):
         raise BadCompression("the first unit is missing")
     before = chr(bits.take(8 << unit))
-    # Codes 0 to 2 are never dictionary entries.
+    # The codes 0 to 2 never refer to dictionary entries.
     entries = ["", "", "", before]
     out, length = [before], 1
     width, room = 3, 4
@@ -66,7 +67,7 @@ def decompress(text: str, most: int) -> str:
 
 
 class _Bits:
-    """Reader of the bits of a Base64 text in order."""
+    """Reader for the bits of a Base64 text."""
 
     def __init__(self, text: str) -> None:
         self._signs = _signs(text)
@@ -74,7 +75,7 @@ class _Bits:
         self._count = 0
 
     def take(self, count: int) -> int:
-        """Return the next `count` bits as a number, lowest bit first."""
+        """Return the next `count` bits as a number. The first bit read is the lowest."""
         while self._count < count:
             bits = next(self._signs, None)
             if bits is None:

@@ -1,4 +1,4 @@
-"""Parts of a file with their places and texts, and cleaning of text from foreign files."""
+"""Parts of a file with their texts and places, and the cleaning of text from other programs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from attrs import frozen
 
 from lithos.text.words.analysis import normalise
 
-#: Maximum length of a place in characters. Ids of cards and elements have about 20.
+#: Maximum length of a place in characters. The usual ids of cards and elements have about 20 characters.
 LONGEST_PLACE: Final = 200
-#: All line endings of other programs.
+#: All line breaks that other programs use.
 _BREAKS: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-#: A hyphen before a line break, or another character in its role: soft hyphens, and two that PDF libraries
-#: use.
+#: A hyphen or similar character before a line break. Similar characters are soft hyphens and two characters
+#: that PDF libraries use.
 _HYPHENATED: Final = re.compile("(?<=[^\\W\\d_])[-\u2010\u00ad\x02\ufffe][ \t]*\n[ \t]*([^\\W\\d_])")
 _JOINED: Final = re.compile("[\x02\ufffe](.?)")
 #: Control characters except newlines, and other characters that are always invisible.
@@ -24,26 +24,26 @@ _DROPPED: Final = dict.fromkeys(
 
 
 class NotExtractable(Exception):
-    """A file has no readable text, or no further text from some place on.
+    """Error: a file has no readable text, or its text cannot be read further.
 
-    The message gives the reason, as a part of a sentence.
+    The message is the reason, as part of a sentence.
     """
 
 
 @frozen
 class FilePart:
-    """Text at one place: a page number, the id of a card or element, or the number of the first line."""
+    """Text at one place of a file. A place is a page number, an id of a card or element, or a line number."""
 
     place: str
     text: str
-    #: Page of a PDF file, from 1.
+    #: Page of a PDF file, counted from 1.
     page: int | None = None
 
 
 def clean(text: str) -> str:
-    """Return text in its stored form: NFC, newline line ends, and hyphenated words rejoined.
+    """Return text in the form in which it is stored: NFC, newlines as line ends, split words rejoined.
 
-    Control characters and surrounding blanks are removed, and lone surrogates are replaced.
+    Control characters and surrounding white space are removed. Lone surrogates are replaced.
     """
     if not text.isprintable():
         text = _printable(text)
@@ -55,21 +55,21 @@ def _printable(text: str) -> str:
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     text = _BREAKS.sub("\n", text)
     text = _HYPHENATED.sub(lambda found: found[1] if found[1].islower() else f"-\n{found[1]}", text)
-    # The remaining characters are places where a library has already joined two lines.
+    # The remaining marks are places at which a library has already joined two lines.
     text = _JOINED.sub(lambda found: found[1] if found[1].islower() else f"-{found[1]}", text)
     return text.translate(_DROPPED)
 
 
 class Places:
-    """Places of one file. Each place is unique, even if the file repeats an id."""
+    """The places of one file. Each place is unique, even if the file uses an id twice."""
 
     def __init__(self) -> None:
         self._used: dict[str, int] = {}
 
     def name(self, wanted: object, otherwise: str) -> str:
-        """Return a place with this id, corrected if it is invalid.
+        """Return a unique place for this id. An invalid id is corrected.
 
-        A repeated id gets a number.
+        If the id is already used, a number is added.
         """
         place = wanted if isinstance(wanted, str) else ""
         place = clean(place[: 2 * LONGEST_PLACE])[:LONGEST_PLACE] or otherwise

@@ -1,4 +1,4 @@
-"""Plain text: bytes in any encoding, divided into parts that begin at lines."""
+"""Plain text: decoding of any encoding, and division into parts that begin at lines."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final, TypeAlias
 
 from lithos.attachments.model.parts import FilePart, NotExtractable, clean
 
-#: Maximum number of lines and characters of a part. At half of either, a part ends with its paragraph.
+#: Maximum lines and characters of a part. After half of either limit, a part ends at the next paragraph end.
 PART_LINES: Final = 40
 PART_CHARACTERS: Final = 2_000
 #: A piece of text: its line number, the position of its first character in the line (both from 1), and its
-#: content.
+#: text.
 Piece: TypeAlias = tuple[int, int, str]
 
 _MARKS: Final = (
@@ -26,15 +26,15 @@ _MARKS: Final = (
 
 
 def read_text(data: bytes) -> Iterator[FilePart]:
-    """Return parts of about 40 lines or 2,000 characters.
+    """Yield parts of about 40 lines or 2,000 characters.
 
-    Raises `NotExtractable` for a file that is not text.
+    Raises `NotExtractable` if the file is not text.
     """
     return pack(_lines(decode(data)))
 
 
 def decode(data: bytes, otherwise: str = "cp1252") -> str:
-    """Decode by byte order mark, else as UTF-8, else in the usual encoding of older programs.
+    """Decode bytes by their byte order mark, or as UTF-8, or in a usual encoding of older programs.
 
     Line ends become newlines. Raises `NotExtractable`.
     """
@@ -55,9 +55,9 @@ def _decoded(data: bytes, otherwise: str) -> str:
 
 
 def pack(pieces: Iterable[Piece]) -> Iterator[FilePart]:
-    """Join pieces (lines or blocks) into parts. An empty piece marks the end of a paragraph.
+    """Join pieces (lines or blocks) to parts. An empty piece marks the end of a paragraph.
 
-    The place of a part is its line, or `line:character` if a part already begins in this line.
+    The place of a part is its line number, or `line:character` if an earlier part begins in that line.
     """
     held = list[str]()
     length, start, last_line = 0, (1, 1), 0
@@ -88,14 +88,14 @@ def _place(start: tuple[int, int], last_line: int) -> str:
 
 
 _EMPTY: Final = re.compile("\n+")
-#: Text of one part, up to the last blank of its second half.
+#: The text of one part, up to the last white space in its second half.
 _SLICE: Final = re.compile(
     rf"(?s:.{{{PART_CHARACTERS // 2},{PART_CHARACTERS - 1}}}\s)|(?s:.{{1,{PART_CHARACTERS}}})"
 )
 
 
 def _cut(text: str) -> Iterator[tuple[int, str]]:
-    """Return slices of a long line, each with its offset."""
+    """Yield the slices of a long line with their offsets."""
     if len(text) <= PART_CHARACTERS:
         yield 0, text
         return
@@ -104,8 +104,8 @@ def _cut(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _lines(text: str) -> Iterator[Piece]:
-    # Lines are read one by one, because a list of 30 million lines would take half the memory. Empty lines
-    # are skipped.
+    # Process one line at a time, because a list of 30 million lines would use half of the memory limit. Empty
+    # lines are skipped.
     start, number = 0, 1
     while start < len(text):
         end = text.find("\n", start)

@@ -1,7 +1,7 @@
-"""Text of all kinds that need no library: all kinds except PDF files and images.
+"""Text of the kinds that need no library: all kinds except PDF files and images.
 
-The text of a canvas (JSON Canvas 1.0) consists of the texts of cards, groups and edges, and of the targets of
-file and link cards.
+The text of a canvas (JSON Canvas 1.0) consists of the texts of cards, groups and edges, and the targets of
+file cards and link cards.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from lithos.attachments.model.web_page import read_page
 
 
 def read_parts(kind: FileKind, name: str, data: bytes) -> Iterator[FilePart]:
-    """Return the parts of a file in order, and read only as far as the caller iterates.
+    """Yield the parts of a file in order. The file is read only as far as the caller iterates.
 
-    Raises `NotExtractable` at once, or after some parts if a later part is damaged.
+    Raises `NotExtractable` at the beginning, or after some parts if a later part is damaged.
     """
     match kind:
         case "canvas":
@@ -36,7 +36,7 @@ def read_parts(kind: FileKind, name: str, data: bytes) -> Iterator[FilePart]:
 
 
 def read_canvas(data: bytes) -> Iterator[FilePart]:
-    """Return a part for each card and edge with text, with its id as place. Raises `NotExtractable`."""
+    """Yield a part for each card and edge with text, with its id as place. Raises `NotExtractable`."""
     canvas = read_object(data, "the canvas")
     places = Places()
     for kind in ("node", "edge"):
@@ -53,5 +53,5 @@ def _card_text(card: dict[str, Any]) -> str:
             return text_of(card, "url")
         case "group":
             return text_of(card, "label")
-        case _:  # future types too, if they have text
+        case _:  # also types of future versions, if they have text
             return text_of(card, "text", "label")

@@ -1,7 +1,8 @@
 """Visible text of HTML pages, without markup, scripts, styles and comments.
 
-The scanner reads the page once and never backtracks, unlike `html.parser` of many Python versions with
-unclosed tags and comments. Only tags that separate words matter. The scanner downloads nothing.
+The scanner reads the page once and never backtracks. In contrast, `html.parser` of many Python versions
+becomes slow at unclosed tags and comments. The scanner only interprets tags that separate words, and it
+downloads nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 from lithos.attachments.model.parts import FilePart
 from lithos.attachments.model.plain import Piece, decode, pack
 
-#: Encodings that a page may name. Python's other encodings are slow or are not text encodings.
+#: Encodings that a page may declare. Other encodings of Python are slow or are not text encodings.
 _ENCODINGS: Final = re.compile(
     r"(?:utf-?8|iso-8859-\d\d?|windows-125\d|koi8-[ru]|shift_jis|euc-jp|iso-2022-jp|gb2312|gbk|gb18030|big5|euc-kr)\Z",
     re.I,
@@ -23,14 +24,14 @@ _CHARSET: Final = re.compile(rb"<meta[^>]{0,200}charset\s{0,9}=\s{0,9}[\"']?([\w
 _HEAD: Final = 2_048
 
 _NAME: Final = re.compile(r"[a-z][^\s/>]{0,40}", re.I)
-#: The end of a tag, or a quote that may hide it.
+#: The end of a tag, or a quote inside which `>` does not end the tag.
 _IN_TAG: Final = re.compile("[>\"']")
-#: Elements whose content is not text, with the pattern that ends each.
+#: Elements whose content is not visible text, with the pattern that ends each element.
 _HIDDEN: Final = {
     name: re.compile(rf"</{name}[\s/>]", re.I)
     for name in ("script", "style", "iframe", "noembed", "noframes", "template")
 }
-#: Elements that begin and end a paragraph, and elements that only begin and end a line.
+#: Elements that separate paragraphs. Below them: elements that only separate lines.
 _PARAGRAPHS: Final = frozenset(
     (
         "p", "h1", "h2", "h3", "h4", "h5", "h6", "table", "ul", "ol", "dl", "pre", "blockquote", "section",
@@ -46,19 +47,19 @@ _LINES: Final = frozenset(
 )  # fmt: skip
 _CELLS: Final = frozenset(("td", "th"))
 _SPACE: Final = re.compile(r"\s+")
-#: Numbers so long that Python refuses to read them.
+#: Character references with more digits than Python parses.
 _LONG_NUMBER: Final = re.compile("&#[0-9]{8,};?")
 
 
 def read_page(data: bytes) -> Iterator[FilePart]:
-    """Return parts of the visible text, with source lines as places. Raises `NotExtractable`."""
+    """Yield parts of the visible text, with source lines as places. Raises `NotExtractable`."""
     named = _CHARSET.search(data[:_HEAD])
     encoding = named[1].decode() if named else ""
     return pack(_Page(decode(data, encoding if _ENCODINGS.match(encoding) else "cp1252")).blocks())
 
 
 class _Page:
-    """Visible lines of a page, with the position of each line in the source."""
+    """The visible lines of a page, with their positions in the source."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -68,7 +69,7 @@ class _Page:
         self._preformatted = 0
 
     def blocks(self) -> Iterator[Piece]:
-        """Return the lines. An empty line ends a paragraph."""
+        """Yield the lines. An empty line ends a paragraph."""
         for start, text, tag in _tokens(self._source):
             if text:
                 yield from self._take_text(start, text)
@@ -109,7 +110,7 @@ class _Page:
 
 
 class _Position:
-    """Converter from offsets in a text to line and character. Offsets must be ascending."""
+    """Converter from text offsets to line and character. Offsets must be passed in ascending order."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -125,7 +126,7 @@ class _Position:
 
 
 def _tokens(source: str) -> Iterator[tuple[int, str, str]]:
-    """Return texts with their offsets, and tag names in lower case, with `/` for end tags."""
+    """Yield texts with their offsets, and tag names in lower case, with `/` for end tags."""
     start = 0
     while start < len(source):
         opening = source.find("<", start)
@@ -141,11 +142,11 @@ def _tokens(source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _skip_tag(source: str, opening: int) -> tuple[int, str]:
-    """Return the end of markup that begins with `<`, and the tag's name.
+    """Return the end of the markup that begins with `<`, and its tag name.
 
-    For other text, return the end of the first character.
+    If no markup begins there, return the end of the first character.
 
-    Markup without an end extends to the end of the page, as in browsers.
+    Markup that is not closed extends to the end of the page, as in browsers.
     """
     if source.startswith("<!--", opening):
         return _after(source, "-->", opening + 4), ""
@@ -173,7 +174,7 @@ def _end_of_tag(source: str, start: int) -> int:
         start = found.end()
         if found[0] == ">":
             return start
-        # A quote counts only at the beginning of a value.
+        # A quote only counts at the beginning of an attribute value.
         before = found.start() - 1
         while source[before].isspace():
             before -= 1

@@ -1,7 +1,6 @@
-"""Reading and searching of attachments.
+"""Reading and searching attachments.
 
-Only its own package imports this package.
-It must not change attachments.
+Only the `attachments` package imports this package. It must not change attachments.
 """
 
 ROLE = "service"

@@ -1,4 +1,4 @@
-"""Reading and listing of attachments: texts of pages and places, and images."""
+"""Reading and listing attachments: texts of pages and places, and images."""
 
 from __future__ import annotations
 
@@ -24,17 +24,20 @@ from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import open_attachment
 from lithos.text.snippet import cut, truncate
 
-#: Maximum size of a shown image in bytes, which is 4 MB in base64.
+#: Maximum size of a returned image in bytes. In base64 this is 4 MB.
 LARGEST_IMAGE: Final = 3 * 1024 * 1024
-#: Maximum number of notes named in a row that show the file.
+#: Maximum number of notes that a row lists because they show the file.
 MOST_SHOWING: Final = 5
-#: Maximum number of characters joined for one read: the text of the largest file.
+#: Maximum number of characters to join for one read. No file has a longer text.
 MOST_TEXT: Final = 8_000_000
 
 
 @frozen(kw_only=True)
 class AttachmentRead:
-    """A file or a place of it. `image` has the bytes of an image; `content` is the text from `offset` on."""
+    """A file or one of its places.
+
+    `image` contains the bytes of an image. `content` is the text from `offset`.
+    """
 
     file: AttachedFile
     kind: FileKind
@@ -48,7 +51,7 @@ class AttachmentRead:
 
 @define(eq=False)
 class AttachmentReading:
-    """The reading service of attachments."""
+    """Service that reads attachments."""
 
     _attaching: Attaching
     _catalogue: Catalogue
@@ -58,11 +61,11 @@ class AttachmentReading:
 
     @property
     def is_enabled(self) -> bool:
-        """Return whether attachments are found and read (`attachments.enabled`)."""
+        """Return whether attachments are found and read (setting `attachments.enabled`)."""
         return self._attaching.is_enabled
 
     def find(self, note_id: str | None, path: str | None) -> AttachedFile | None:
-        """Return the file with an id, at a path, or with a name in any folder as in wiki-links."""
+        """Return the file with an id, at a path, or with a file name in any folder, as in wiki-links."""
         files = self._attaching.files
         if note_id is not None:
             known = self._attaching.ids.get(note_id)
@@ -75,7 +78,7 @@ class AttachmentReading:
         return files[min(named, key=lambda each: (each.count("/"), each))] if named else None
 
     def is_meant(self, note_id: str | None, path: str | None) -> bool:
-        """Return whether a read may mean an attachment, not a note with a similar name (`report.pdf.md`)."""
+        """Return whether a read refers to an attachment rather than to a note such as `report.pdf.md`."""
         if note_id is not None:
             return note_id.startswith("att_")
         if path is None or kind_of(path) is None:
@@ -85,7 +88,7 @@ class AttachmentReading:
     async def read(
         self, note_id: str | None, path: str | None, place: str | None, offset: int, max_length: int | None
     ) -> AttachmentRead:
-        """Return the text of a place or of the whole file, or an image.
+        """Return the text of a place or of the complete file, or an image.
 
         Raises `DocNotFound`, `InvalidInput`.
         """
@@ -94,7 +97,7 @@ class AttachmentReading:
             raise DocNotFound(self._missing(note_id or path or ""))
         kind = kind_of(file.path)
         assert kind is not None
-        truncate("", max_length)  # refuse an invalid length before the file is read
+        truncate("", max_length)  # reject an invalid length before reading the file
         parts = await self._parts(file, place)
         if place is not None and not parts:
             raise DocNotFound(self._no_place(file, kind, place))
@@ -115,7 +118,7 @@ class AttachmentReading:
         )
 
     async def read_page(self, path: str, place: str | None, offset: int, max_length: int) -> AttachmentRead:
-        """Return a place for page-by-page reading. A PDF page without text is returned as empty."""
+        """Return the text of one place. For a PDF page without text, return an empty text."""
         try:
             return await self.read(None, path, place, offset, max_length)
         except DocNotFound:
@@ -126,7 +129,7 @@ class AttachmentReading:
             return evolve(whole, content="", length=0, next_offset=None)
 
     async def last_page(self, file: AttachedFile) -> int:
-        """Return the last page of a PDF file that has text, or 0 without one."""
+        """Return the last page with text of a PDF file, or 0 if no page has text."""
         shelf = self._attaching.shelf
         if shelf is None:
             return 0
@@ -150,7 +153,7 @@ class AttachmentReading:
                 return None, "the file no longer exists"
             with opened.file:
                 if opened.size > LARGEST_IMAGE:
-                    return None, f"the image has {opened.size:,} bytes; the limit is {LARGEST_IMAGE:,}"
+                    return None, f"the image has {opened.size:,} bytes, and the limit is {LARGEST_IMAGE:,}"
                 return opened.file.read(LARGEST_IMAGE + 1)[:LARGEST_IMAGE], ""
 
         return await self._looking.run(look)
@@ -186,11 +189,11 @@ class AttachmentReading:
                 raise InvalidInput(f"Page {page} of {path[:200]} cannot be drawn: {failure}.") from failure
 
     def showing(self, file: AttachedFile, most: int = MOST_SHOWING) -> list[Entry]:
-        """Return the notes that embed or link a file, by title."""
+        """Return the notes that embed or link a file, sorted by title."""
         return self.showing_at(file.path, most)
 
     def showing_at(self, path: str, most: int = MOST_SHOWING) -> list[Entry]:
-        """Return the notes that embed or link the file at a path, by title."""
+        """Return the notes that embed or link the file at a path, sorted by title."""
         entry = self._catalogue.at_path(path) if path.endswith(".md") else None
         if entry is None:
             return self._captions.showing(path, most)
@@ -199,7 +202,7 @@ class AttachmentReading:
         return sorted(found, key=lambda each: (each.note.title.casefold(), each.path))[:most]
 
     def embedded(self, targets: Iterable[str], most: int = 20) -> list[AttachedFile]:
-        """Return the files with text to which link targets of a note lead: by name, without duplicates."""
+        """Return the files with text that a note's link targets name, without duplicates."""
         if not self.is_enabled:
             return []
         files = self._attaching.files
@@ -209,7 +212,7 @@ class AttachmentReading:
     def listed(
         self, path_prefix: str | None, name_contains: str | None, since: datetime | None
     ) -> list[AttachedFile]:
-        """Return all files that match the filters, by path."""
+        """Return all files that match the filters, sorted by path."""
         wanted = (name_contains or "").casefold()
         return [
             file
@@ -225,14 +228,14 @@ def _is_page(place: str | None) -> bool:
 
 
 def join_parts(kind: FileKind, parts: Sequence[FilePart]) -> str:
-    """Join all text of a file. Pages of a PDF file are separated by their numbers."""
+    """Return the complete text of a file. In PDF files, page numbers separate the pages."""
     if kind == "pdf":
         return "\n\n".join(f"[page {part.page}]\n{part.text}" for part in parts)[:MOST_TEXT]
     return ("\n" if kind in ("text", "html") else "\n\n").join(part.text for part in parts)[:MOST_TEXT]
 
 
 def image_content(read: AttachmentRead) -> tuple[str, str] | None:
-    """Return the media type and base64 of an image that was read, or None without an image."""
+    """Return the media type and the base64 text of an image, or None if the read file is not an image."""
     if read.image is None:
         return None
     return MEDIA[read.file.path.rpartition(".")[2].lower()], base64.b64encode(read.image).decode()

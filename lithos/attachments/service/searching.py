@@ -1,7 +1,8 @@
-"""Search of attachments.
+"""Search in attachments.
 
-The ranking is that of notes (`Hybrid`) over separate indexes. It always uses the static model, whichever
-model the notes use, and no graph. Each row is one place: a page, a card, an element or a passage.
+The ranking is the same as for notes (`Hybrid`), but uses separate indexes. It always uses the static model,
+even if the notes use another model, and it uses no graph. Each row is one place: a page, a card, an element
+or a passage.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ from lithos.text.snippet import WINDOW, Terms, find_passage
 log = get_logger("lithos.attachments")
 
 
-#: Maximum number of places of one file in an answer. With a limit of three, pages of long documents were
-#: missed. Without a limit, other documents were missed (`bench/attachments.py` of ee169747).
+#: Maximum number of places of one file in an answer. In measurements, a limit of three missed pages of long
+#: documents, and no limit missed other documents (`bench/attachments.py` of ee169747).
 MOST_OF_ONE: Final = 6
-_serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
+_serial_and_similarity = itemgetter(0, 2)  # fields of a `VectorHit`
 
 
 @frozen
@@ -79,18 +80,19 @@ class _Vectors:
 
 
 class AttachmentSearch:
-    """The search service of attachments."""
+    """Service that searches attachments."""
 
     def __init__(self, attaching: Attaching, settings: SearchConfig) -> None:
         self._attaching = attaching
         self._settings = settings
         self._vectors = _Vectors(attaching)
-        #: An empty catalogue: neither names nor conversation turns change a rank here.
+        #: An empty catalogue, because note names and conversation turns must not change the ranks of
+        #: attachments.
         self._nothing = Catalogue(NoteRecords(NoteRows()))
         self._hybrid: Hybrid | None = None
 
     def has_any(self, filters: Filters) -> bool:
-        """Return whether any file can match the filters. Attachments have no tags, authors and entities."""
+        """Return whether the filters can match a file. Attachments have no tags, authors or entities."""
         return bool(
             self._attaching.parts
             and self._attaching.fulltext is not None
@@ -98,7 +100,7 @@ class AttachmentSearch:
         )
 
     async def search(self, query: OtherQuery) -> list[OtherHit]:
-        """Return the best places, best first. Raises `SearchBackendFailed` if no index answers."""
+        """Return the best matching places, best first. Raises `SearchBackendFailed` if no index responds."""
         if query.mode == "graph" or not query.query.strip() or not self.has_any(query.filters):
             return []
         ranked = await self._rank(query)
@@ -121,7 +123,8 @@ class AttachmentSearch:
                 score=score,
                 snippet=snippet_of(part.text, ranked.terms),
                 judged=None if ranked.matches is None else ranked.matches.get(serial, WEAK),
-                # The text of an image consists of its name and captions from notes.
+                # Without a request for images, an image may not lead, because its text is only its name and
+                # captions.
                 leads=wants_images or kind_of(file.path) != "image",
             )
             for serial, score, file in chosen
@@ -129,7 +132,7 @@ class AttachmentSearch:
         ]
 
     def _choose(self, scores: Sequence[tuple[int, float]]) -> Iterator[tuple[int, float, AttachedFile]]:
-        """Return the places of existing files, with a limit per file."""
+        """Yield the matching places of existing files, with a maximum number per file."""
         taken: Counter[str] = Counter()
         for serial, score in scores:
             path = self._attaching.numbers.get(number_of(serial))
@@ -161,7 +164,7 @@ class AttachmentSearch:
                 terms, matches = hybrid.judge_meaning(query.query, likely, least, is_accurate=False)
                 return _Ranked(scores, terms, matches)
         except QuerySyntaxError:
-            return _Ranked(())  # the search of notes reports the error in the query
+            return _Ranked(())  # the note search reports the error in the query
         except (IndexFailed, SemanticUnavailable) as failure:
             raise SearchBackendFailed(f"Attachments could not be searched: {failure}") from failure
         ranking = await hybrid.rank(query.query, filters, wanted, query.threshold, is_typed=query.prefix)
@@ -169,9 +172,9 @@ class AttachmentSearch:
         return _Ranked(list(ranking.scores), ranking.terms, None if ranking.failed else matches)
 
     async def beside(self, query: OtherQuery) -> list[OtherHit]:
-        """Return the first few places, which are then ranked among notes.
+        """Return the first few places, for ranking together with notes.
 
-        Return an empty list if attachments cannot be searched now.
+        Return an empty list if attachments cannot be searched at present.
         """
         try:
             return await self.search(query)
@@ -181,6 +184,6 @@ class AttachmentSearch:
 
 
 def snippet_of(text: str, terms: Terms) -> str:
-    """Return the passage of a place with most of the query terms, or its beginning if no term occurs."""
+    """Return the passage with the most query terms, or the beginning if the text contains no term."""
     passage = find_passage(text, terms).text
     return passage or " ".join(text[: WINDOW * 2].split())[:WINDOW]

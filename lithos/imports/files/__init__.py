@@ -1,7 +1,6 @@
-"""Readers for each kind of source: folders, exports and databases.
+"""Readers for all kinds of sources: folders, exports and databases.
 
-Only its own package imports this package.
-It must not change notes.
+Only the `imports` package imports this package. It must not change notes.
 """
 
 ROLE = "files"

@@ -1,10 +1,10 @@
-"""The files that an import writes in addition to notes: attachment copies and the import ledger. Blocks.
+"""Files that an import writes in addition to notes: copies of attachments, and the import ledger. Blocks.
 
-An attachment copy is durable, complete or absent, and never overwrites other content. The ledger,
-`.lithos/imported`, lists the records that once became notes, so that the next import does not recreate a note
-that was deleted here. A record takes eight bytes (a hash of its kind and id), appended once its note is
-durable. Only records without a note are looked up in the ledger. If the ledger is lost, it is filled again
-from the existing notes, and the next import recreates notes that were deleted before.
+An attachment copy is either complete and durable or absent. It never overwrites other content. The ledger,
+`.lithos/imported`, lists all records that once became notes. It prevents the next import from recreating a
+note that was deleted here. An entry is a hash of the record's kind and id (eight bytes), appended after the
+note is durable. Only records without a note are looked up. If the ledger is lost, it is rebuilt from the
+existing notes. The next import then recreates notes that were deleted before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 
 from lithos.kernel.databases.private_files import opened, replace_file, sync_folder
 
-#: Maximum number of records in the ledger. When it is full, the older half is dropped.
+#: Maximum number of entries in the ledger. If the ledger is full, the older half is deleted.
 MOST: Final = 1_000_000
 _SIZE: Final = 8
 NAME: Final = "imported"
@@ -36,16 +36,19 @@ def key_of(kind: str, record_id: str) -> int:
 
 
 class ImportLedger:
-    """Ledger of the records imported into one data directory. Only one import at a time uses the ledger."""
+    """Ledger of the records that were imported into one data directory.
+
+    Only one import at a time may use it.
+    """
 
     def __init__(self, private: Path, most: int = MOST) -> None:
-        """Store the ledger in `private`, the `.lithos` folder."""
+        """`private` is the `.lithos` folder, in which the ledger is stored."""
         self._path = private / NAME
         self._most = most
         self._known = np.empty(0, dtype="<u8")
 
     def load(self) -> None:
-        """Read the ledger file. A missing file counts as empty, and a torn last entry is ignored."""
+        """Read the ledger file. A missing file counts as empty. An incomplete last entry is ignored."""
         try:
             with self._path.open("rb") as file:
                 data = file.read(2 * self._most * _SIZE)
@@ -55,20 +58,20 @@ class ImportLedger:
         self._known = np.unique(np.frombuffer(data[:whole], dtype="<u8"))
 
     def __contains__(self, key: object) -> bool:
-        """Return whether the record was imported before the last `load`."""
+        """Return whether the record had been imported when `load` was called."""
         if not isinstance(key, int):
             return False
         place = int(np.searchsorted(self._known, np.uint64(key)))
         return place < len(self._known) and int(self._known[place]) == key
 
     def add(self, keys: Iterable[int]) -> None:
-        """Append `keys` to the file and sync it. Raises `OSError`."""
+        """Append `keys` to the file and sync the file. Raises `OSError`."""
         data = b"".join(struct.pack("<Q", key) for key in keys)
         if not data:
             return
         with opened(self._path, os.O_RDWR | os.O_CREAT) as descriptor:
             size = os.fstat(descriptor).st_size
-            size -= size % _SIZE  # drop the rest of a torn append
+            size -= size % _SIZE  # drop an entry that was only partly appended
             if (size + len(data)) // _SIZE > self._most:
                 self._shrink(descriptor, size, data)
                 return
@@ -77,25 +80,25 @@ class ImportLedger:
             os.fsync(descriptor)
 
     def _shrink(self, descriptor: int, size: int, data: bytes) -> None:
-        """Replace the file with its newer half followed by `data`."""
+        """Replace the file with its newer half, followed by `data`."""
         kept = self._most // 2 * _SIZE
         newest = (os.pread(descriptor, kept, max(size - kept, 0)) + data)[-self._most * _SIZE :]
         replace_file(self._path, newest, self._path.with_name(f"{NAME}.new"), 0o600)
 
 
 _BLOCK: Final = 1 << 20
-#: Errors of file systems that have no hard links.
+#: Errors that file systems without hard links return.
 _NO_LINKS: Final = frozenset((errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK))
-#: Name prefix of temporary copies. The notes folder ignores names that begin with a dot.
+#: Name prefix of temporary copies. The leading dot hides them from the notes folder.
 PREFIX: Final = ".import-"
 
 COPIED, EQUAL, CONFLICT, FAILED = "copied", "unchanged", "conflict", "failed"
 
 
 def copy_attachment(root: Path, path: str, source: Path, *, dry_run: bool) -> tuple[str, str]:
-    """Copy a file to `path` below `root`. Return the outcome, and a reason if nothing was copied. Blocks.
+    """Copy a file to `path` below `root`. Return the outcome, and the reason if it was not copied. Blocks.
 
-    An existing file is never replaced. A file with other content at `path` is reported as a conflict.
+    An existing file is never replaced. If the file at `path` has other content, the outcome is a conflict.
     """
     parts = path.split("/")
     if any(not part or part.startswith(".") or "\0" in part for part in parts):
@@ -105,8 +108,8 @@ def copy_attachment(root: Path, path: str, source: Path, *, dry_run: bool) -> tu
         inside = os.path.realpath(target.parent)
         if inside != top and not inside.startswith(top.rstrip(os.sep) + os.sep):
             return FAILED, f"{path} leads outside the notes folder"
-        # The temporary name depends only on the path, so that the next import finds and removes the file that
-        # a killed import left.
+        # The temporary name depends only on the path. If an import is killed, the next import finds and
+        # removes its temporary file.
         temporary = target.with_name(PREFIX + hashlib.blake2b(path.encode(), digest_size=8).hexdigest())
         if os.path.lexists(target):
             if not _is_equal(source, target):
@@ -143,7 +146,10 @@ def _copy(source: Path, temporary: Path, target: Path) -> tuple[str, str]:
 
 
 def _place(temporary: Path, target: Path) -> None:
-    """Rename the temporary file to `target`. Raises `FileExistsError` if `target` exists by now."""
+    """Rename the temporary file to `target`.
+
+    Raises `FileExistsError` if `target` has been created in the meantime.
+    """
     try:
         os.link(temporary, target)
     except OSError as failure:

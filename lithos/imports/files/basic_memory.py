@@ -1,9 +1,10 @@
-"""Reader for basic-memory project folders: unchanged notes with the tags and edges stated in their text.
+"""Reader for basic-memory projects: unchanged notes, with the tags and edges stated in their text.
 
-Files are kept byte for byte except for note addresses. A link such as `memory://PROJECT/PATH` (the project is
-optional) or `PROJECT::PATH` (https://docs.basicmemory.com/concepts/memory-urls) becomes a link to the note's
-file. Link targets may be titles, paths or permalinks, and recent permalinks begin with the project. So the
-heads of all files are read first, which takes some hundred bytes of memory per file.
+Files stay byte for byte the same, except for addresses of notes. A link such as `memory://PROJECT/PATH` (the
+project is optional) or `PROJECT::PATH` (https://docs.basicmemory.com/concepts/memory-urls) becomes a link to
+the note's file. Link targets may be titles, paths or permalinks, and newer permalinks begin with the project.
+To resolve them, the reader first reads the beginning of every file. This needs some hundred bytes of memory
+per file.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _SUFFIX: Final = ".md"
 _SCHEME: Final = "memory://"
 _WIKI: Final = re.compile(r"\[\[([^\[\]|\n]{1,2000})(?:\|([^\[\]\n]{0,2000}))?\]\]")
 _MARKDOWN: Final = re.compile(r"\]\((memory://[^\s()<>]{1,2000})\)")
-#: Number of files whose heads are read to distinguish a project from other Markdown folders.
+#: Number of files whose beginning is read to distinguish a project from other Markdown folders.
 _LOOKED_AT: Final = 12
 _HEAD: Final = re.compile(rb"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)", re.DOTALL | re.MULTILINE)
 _KEY: Final = re.compile(rb"^(title|permalink|type):[ \t]*(\S[^\r\n]{0,1000}?)[ \t]*$", re.MULTILINE)
@@ -54,7 +55,7 @@ class BasicMemory:
     kind = "basic-memory"
 
     def recognises(self, path: Path) -> bool:
-        """Return whether a note has a permalink plus a type, an observation or a relation."""
+        """Return whether a note has a permalink, and also a type, an observation or a relation."""
         if not path.is_dir() or (path / ".obsidian" / "publish.json").exists():
             return False
         notes = (file for name, file in islice(walk(path), 200) if name.endswith(_SUFFIX))
@@ -98,16 +99,17 @@ def _keys(head: bytes) -> list[tuple[bytes, bytes]]:
 
 @define  # bounded: one for each file of an import
 class _Names:
-    """Paths of the notes by the names that links use.
+    """Paths of the notes, by the names that links use.
 
-    The names are lower-case titles, permalinks and paths. Permalinks take precedence over titles.
+    The names are titles, permalinks and paths in lower case. If a permalink and a title are equal, the
+    permalink counts.
     """
 
     permalinks: dict[str, str] = field(factory=dict)
     others: dict[str, str] = field(factory=dict)
-    #: Projects with which permalinks may begin.
+    #: Project names with which permalinks may begin.
     projects: set[str] = field(factory=set)
-    #: Number of files with each name, whatever their folder.
+    #: Number of files with each file name, in all folders.
     stems: Counter[str] = field(factory=Counter)
 
     @property
@@ -116,7 +118,7 @@ class _Names:
         return self.stems.total()
 
     def add(self, name: str, head: bytes) -> None:
-        """Add a note. If several notes share a name, the name means the first note."""
+        """Add a note. If several notes share a name, the name refers to the first note."""
         given = {key: _scalar(value) for key, value in _keys(head)}
         own = permalink_of(name)
         if permalink := given.get(b"permalink"):
@@ -131,7 +133,10 @@ class _Names:
         self.others.setdefault(name.removesuffix(_SUFFIX).lower(), name)
 
     def path(self, target: str) -> str | None:
-        """Return the path of the note that a link means. The link may begin with the project's name."""
+        """Return the path of the note to which a link refers.
+
+        The target may begin with the project's name.
+        """
         page = target.partition("#")[0].strip() or target
         page = page.removeprefix(_SCHEME).replace("::", "/").strip("/")
         project, _, rest = page.partition("/")
@@ -166,9 +171,10 @@ def _scalar(value: bytes) -> str:
 
 
 def _with_paths(text: str, start: int, name: str, names: _Names) -> tuple[str, tuple[str, ...]]:
-    """Return the note's text with all addresses after `start` replaced by links to the note files.
+    """Return the note's text. Addresses after position `start` are replaced by links to note files.
 
-    Code is unchanged. Also returns the addresses that match no note and so cannot become links here.
+    Code is not changed. The second value lists the addresses that match no note and therefore cannot become
+    links.
     """
     masked = mask_code(text[start:])
     edits: list[tuple[int, int, str]] = []
@@ -191,14 +197,17 @@ def _with_paths(text: str, start: int, name: str, names: _Names) -> tuple[str, t
 
 
 def _is_address(target: str, names: _Names) -> bool:
-    """Return whether a wiki-link target can only be the address of a note."""
+    """Return whether a wiki-link target can only be a note address."""
     first, slash, _ = target.strip().partition("/")
     is_in_project = bool(slash) and permalink_of(first) in names.projects
     return is_in_project or target.strip().startswith(_SCHEME) or "::" in target
 
 
 def _link(path: str, target: str, shown: str | None, name: str, names: _Names) -> str:
-    """Return a wiki-link to the note at `path`, or a Markdown link if several notes share its file name."""
+    """Return a wiki-link to the note at `path`.
+
+    If several notes share its file name, return a Markdown link.
+    """
     anchor = "".join(target.partition("#")[1:])
     text = shown or target.partition("#")[0].strip()
     if names.stems[path.rpartition("/")[2].removesuffix(_SUFFIX)] > 1:

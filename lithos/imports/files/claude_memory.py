@@ -1,7 +1,7 @@
-"""Reader for memory files of coding agents: `CLAUDE.md` and `AGENTS.md` trees, rules, and Claude Code notes.
+"""Reader for memory files of coding agents: `CLAUDE.md` and `AGENTS.md`, rules, and Claude Code notes.
 
-Imports the files that `imports/model/memory_files` knows and the files that they name with `@path`. Other
-Markdown files of a project are ignored.
+It imports the memory files that `imports/model/memory_files` recognises, and the files that they name with
+`@path`. Other Markdown files of a project are ignored.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from lithos.imports.model.memory_files import (
 from lithos.imports.model.texts import digest, parse_moment
 from lithos.notes.links.links import scan_targets
 
-#: Folder of settings and memories, in a project and in a person's home directory.
+#: Folder with settings and memories, in a project or in a home directory.
 _FOLDER: Final = ".claude"
 _MEMORY: Final = "memory"
 _SUFFIX: Final = ".md"
-#: Maximum depth of nested `@path` imports, the same as in Claude Code.
+#: Maximum depth of nested `@path` imports. Claude Code has the same limit.
 _DEPTH: Final = 5
 _IMPORTS: Final = "imports"
-#: Folders that show that another program or another kind of source owns the folder.
+#: Folders whose presence shows that the source belongs to another program or to another kind of source.
 _OTHERS: Final = (".obsidian", ".lithos", "logseq")
 
 
 @frozen
 class _File:
-    """File to read: its path in the source, its path on disk, its scope, and its import depth."""
+    """A file to read: its path in the source, its path on disk, its scope, and its import depth."""
 
     name: str
     path: Path
@@ -54,7 +54,7 @@ class ClaudeMemory:
     kind = "claude-memory"
 
     def recognises(self, path: Path) -> bool:
-        """Return whether `path` is a memory file, or a folder with memory files at its top."""
+        """Return whether `path` is a memory file, or a folder that directly contains memory files."""
         if path.is_file():
             return path.name in INSTRUCTIONS or path.name == INDEX
         if not path.is_dir() or any((path / other).exists() for other in _OTHERS):
@@ -65,7 +65,7 @@ class ClaudeMemory:
         return _has_memory(folder) or (_is_home(path) and _has_memory(path))
 
     def read(self, path: Path) -> Iterator[Item]:
-        """Read the memory files and the files that they import. Raises `ImportRefused`."""
+        """Read the memory files and the files that they import with `@path`. Raises `ImportRefused`."""
         root = path.parent if path.is_file() else path
         waiting = deque(_find(path))
         if not waiting:
@@ -91,7 +91,7 @@ class ClaudeMemory:
 
 
 def _has_memory(folder: Path) -> bool:
-    """Return whether a `.claude` folder has rules, instructions or project notes."""
+    """Return whether a `.claude` folder contains rules, instructions or project notes."""
     if any((folder / name).is_file() for name in INSTRUCTIONS) or (folder / "rules").is_dir():
         return True
     return any((folder / name).is_dir() for name in ("agent-memory", "agent-memory-local")) or _has_projects(
@@ -107,12 +107,12 @@ def _has_projects(folder: Path) -> bool:
 
 
 def _is_home(path: Path) -> bool:
-    """Return whether the folder is a person's `.claude` folder, even if a copy has another name."""
+    """Return whether a folder is the `.claude` folder of a home directory, or a copy with another name."""
     return _has_projects(path) or (path.name == _FOLDER and not (path.parent / ".git").exists())
 
 
 def _is_note(root: Path, target: str) -> bool:
-    """Return whether an import names a Markdown file inside the folder, after following links."""
+    """Return whether a target, with symlinks resolved, is a Markdown file inside the folder."""
     if not target.endswith(_SUFFIX):
         return False
     try:
@@ -123,7 +123,7 @@ def _is_note(root: Path, target: str) -> bool:
 
 
 def _find(path: Path) -> Iterator[_File]:
-    """Yield the memory files of the source in order."""
+    """Yield the memory files of the source in a fixed order."""
     if path.is_file():
         yield _File(path.name, path, _scope_of_one(path))
         return
@@ -140,7 +140,10 @@ def _find(path: Path) -> Iterator[_File]:
 
 
 def _scope_of_one(file: Path) -> MemoryScope:
-    """Return the scope of a file or memory folder that is imported alone, from the folders above it."""
+    """Return the scope of a file or folder that is imported on its own.
+
+    It follows from the parent folders.
+    """
     whole = file.resolve()
     parents = whole.parts[:-1]
     if _FOLDER in parents:

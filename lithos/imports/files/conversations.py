@@ -1,8 +1,8 @@
-"""Reader for exported ChatGPT and Claude conversations: one note each, several for a long conversation.
+"""Reader for exported ChatGPT and Claude conversations. A conversation becomes one or more notes.
 
-The source may be `conversations.json`, the numbered files of newer ChatGPT exports, a folder with either, or
-the .zip as downloaded. Files are read as streams: only one conversation of at most 32 MB is in memory at a
-time.
+The source is `conversations.json`, the numbered files of newer ChatGPT exports, a folder with these files, or
+the downloaded .zip file. Files are read as streams. At most one conversation, of up to 32 MB, is in memory at
+a time.
 """
 
 from __future__ import annotations
@@ -29,26 +29,27 @@ from lithos.kernel.values.times import format_optional
 from lithos.notes.links.links import scan_targets
 from lithos.notes.model.paths import slug_of
 
-#: Relation from a part of a conversation to the previous part.
+#: Relation from a part of a conversation to the preceding part.
 CONTINUES: Final = "continues"
-#: Bytes read to recognise the program from the first conversation. A summary may come before its messages.
+#: Number of bytes to read for recognising the program. The first conversation may begin with a summary before
+#: its messages.
 _HEAD: Final = 16_384
 _EXPORT: Final = re.compile(r"conversations(-\d+)?\.json")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TITLE_LENGTH: Final = 80
-#: Placeholder for an image or another part without text.
+#: Placeholder for an image or for another item without text.
 _MARK: Final = re.compile(r"^\[[^\]\n]*\]$", re.MULTILINE)
-#: Errors of a damaged .zip. `zipfile` raises the last two for unknown methods and for passwords.
+#: Errors caused by a damaged .zip file. `zipfile` raises the last two for unknown methods and for passwords.
 _READ_FAILED: Final = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 @frozen
 class _Kind:
-    """Differences between the exports of the two programs."""
+    """The properties that distinguish the exports of the two programs."""
 
     name: str
     program: str
-    #: A JSON key, with its quotes, that only this program's conversations have.
+    #: A JSON key, including its quotes, that only conversations of this program have.
     key: bytes
     address: str
     read: Callable[[Any], Conversation]
@@ -68,14 +69,14 @@ _KINDS: Final = (_CHATGPT, _CLAUDE)
 
 
 class Conversations:
-    """Source of one program, `chatgpt` or `claude`. Notes have at most `most_content` bytes of text."""
+    """Source of kind `chatgpt` or `claude`. The text of a note has at most `most_content` bytes."""
 
     def __init__(self, kind: _Kind, most_content: int) -> None:
         self.kind, self.most_content, self._kind = kind.name, most_content, kind
 
     def recognises(self, path: Path) -> bool:
-        """Return whether the first conversation of the export is from this program."""
-        # An unreadable file belongs to neither program. `read` refuses the file and gives the reason.
+        """Return whether this program wrote the first conversation of the export."""
+        # An unreadable file is not recognised. If the kind is given, `read` refuses the file with the reason.
         with suppress(*_READ_FAILED):
             exports = _find_exports(path)
             return bool(exports) and _program_of(exports[0].head()) is self._kind
@@ -121,7 +122,7 @@ def claude_source(most_content: int = MOST_CONTENT) -> Conversations:
 
 
 def _program_of(head: bytes) -> _Kind | None:
-    """Return the program that wrote the conversation at the beginning of `head`."""
+    """Return the program that wrote the conversation at the beginning of `head`, or None."""
     if head.lstrip()[:1] not in (b"[", b"{"):
         return None
     places = [(place, number) for number, kind in enumerate(_KINDS) if (place := head.find(kind.key)) >= 0]
@@ -130,14 +131,14 @@ def _program_of(head: bytes) -> _Kind | None:
 
 @frozen
 class _Export:
-    """One file of conversations, in a folder or as `member` of a .zip."""
+    """One file with conversations, in a folder or as `member` of a .zip file."""
 
     path: Path
     member: str | None = None
 
     @property
     def name(self) -> str:
-        """Return the file name without suffix, such as `conversations`, for positions in reports."""
+        """Return the file name without suffix, such as `conversations`. Reports use it for positions."""
         return PurePosixPath(self.member or self.path.name).stem
 
     def head(self) -> bytes:
@@ -159,7 +160,7 @@ class _Export:
 
 
 def _find_exports(path: Path) -> list[_Export]:
-    """Return the conversation files in order. Raises read errors unchanged."""
+    """Return the conversation files in order. Read errors are raised unchanged."""
     if path.is_dir():
         return [
             _Export(each)
@@ -177,7 +178,7 @@ def _find_exports(path: Path) -> list[_Export]:
 
 @define
 class _Reading:
-    """State of reading one export: the ids and titles used so far."""
+    """State while reading one export: the ids and titles used so far."""
 
     _kind: _Kind
     _most_content: int
@@ -251,7 +252,7 @@ class _Reading:
             )
 
     def _unique(self, title: str, conversation: Conversation) -> str:
-        """Return a unique title: if the title is taken, add the date, then the id of the conversation."""
+        """Return a unique title. If the title is used, its date is added, and then its id if necessary."""
         at = conversation.created_at
         dated = f"{title} ({at:%Y-%m-%d})" if at else title
         for each in (title, dated, f"{dated} {conversation.id[:8]}"):
@@ -261,7 +262,7 @@ class _Reading:
 
 
 def _is_new(known: set[bytes], text: str) -> bool:
-    """Return whether the text is new, and remember 12 bytes of its hash."""
+    """Return whether a text is new. Remember 12 bytes of its hash."""
     short = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).digest()
     if short in known:
         return False
@@ -277,7 +278,7 @@ def _derived_id(conversation: Conversation) -> str:
 
 
 def _title_of(conversation: Conversation) -> str:
-    """Return the title. Without a title, return the start of the person's first message, or the date."""
+    """Return the title. If it is missing, return the beginning of the first user message, or the date."""
     if conversation.title:
         return conversation.title
     asked = next((message.text for message in conversation.messages if message.role == "User"), "")

@@ -1,6 +1,6 @@
-"""Reader for JSON lines: each line is an object with a text and further properties.
+"""Reader for JSON lines: each line is an object with a text and other properties.
 
-The file is read line by line, so memory use depends on the longest line, which has a limit. Blocks.
+The file is read line by line. Memory use depends on the longest line, whose length is limited. Blocks.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from lithos.imports.model.importing import Degraded, ImportRefused, Item, Malfor
 from lithos.kernel.databases.private_files import NotRegular, open_regular
 from lithos.notes.links.links import scan_links
 
-#: Maximum bytes of a line. Longer lines are skipped and never held in memory.
+#: Maximum number of bytes in a line. Longer lines are skipped and are never in memory.
 LONGEST_LINE: Final = 8 * 1024 * 1024
-#: Bytes read to recognise a JSON lines file.
+#: Number of bytes to read for recognising a JSON lines file.
 _LOOK: Final = 64 * 1024
-#: Maximum characters of a title that is made from the text.
+#: Maximum number of characters in a title that is made from the text.
 _TITLE: Final = 80
-#: Maximum characters of an id that is kept unchanged.
+#: Maximum number of characters in an id that stays unchanged.
 _LONGEST_ID: Final = 200
-#: Keys that may hold the text. The first existing key is used.
+#: Keys of the text. The first of these keys that exists is used.
 _TEXTS: Final = ("text", "memory", "content")
 _CREATED: Final = ("created_at", "created", "timestamp", "date")
 _UPDATED: Final = ("updated_at", "updated")
@@ -34,12 +34,12 @@ _URLS: Final = ("source_url", "url")
 
 
 class JsonLinesSource:
-    """Source of JSON lines. Each object becomes a note."""
+    """Source of kind `jsonl`. Each object becomes a note."""
 
     kind = "jsonl"
 
     def recognises(self, path: Path) -> bool:
-        """Return whether a line at the beginning of the file is an object with a text."""
+        """Return whether one of the first lines is an object with a text."""
         try:
             with open_regular(path) as file:
                 lines = file.read(_LOOK).splitlines()
@@ -104,7 +104,7 @@ class JsonLinesSource:
 
 
 def _make(given: Mapping[str, Any], text: str, position: str) -> Iterator[Item]:
-    """Yield the record of an object, preceded by notices about values that could not be kept as intended."""
+    """Yield the record of an object. Notices about values that had to be changed come first."""
     used = {next(key for key in _TEXTS if given.get(key) is not None)}
     metadata = given.get("metadata")
     properties: dict[str, Any] = dict(metadata) if isinstance(metadata, dict) else {}
@@ -153,7 +153,7 @@ def _make(given: Mapping[str, Any], text: str, position: str) -> Iterator[Item]:
 
 
 def _id_of(own: Any, given: Mapping[str, Any]) -> str:
-    """Return the id of an object. Without an id, return a hash of its content."""
+    """Return the id of an object. If it is missing, return a hash of the object's content."""
     if isinstance(own, str | int) and not isinstance(own, bool) and str(own).strip():
         text = str(own).strip()
         return text if len(text) <= _LONGEST_ID else f"{text[:100]}-{_hash({'id': text})}"
@@ -174,7 +174,7 @@ def _tags(value: Any) -> list[str] | None:
 
 
 def title_of(text: str) -> str:
-    """Return a title made from the first line of a text."""
+    """Return a title that is made from the first line of a text."""
     line = next((each.strip() for each in text[:10_000].splitlines() if each.strip("#*-> \t")), "")
     line = line.lstrip("#*-> \t")
     if len(line) <= _TITLE:

@@ -1,6 +1,6 @@
-"""The kinds of import sources. Each kind is a module that reads its files into records and never writes.
+"""The kinds of import sources. The module of each kind reads files into records and never writes.
 
-The import service gets its records from these sources and decides what happens to each record.
+The import service reads the records from these sources and decides how to handle each record.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Final
 
 from lithos.imports.model.importing import MOST_CONTENT, ImportRefused, Source
 
-#: Kind, module in `lithos.imports.files`, class or function, and whether it takes a maximum note length.
+#: For each kind: its name, its module in `lithos.imports.files`, its class or function, and whether it takes
+#: a maximum note length.
 KINDS: Final = (
     ("lithos", "upstream", "UpstreamSource", False),
     ("basic-memory", "basic_memory", "BasicMemory", False),
@@ -25,7 +26,7 @@ KINDS: Final = (
 
 
 class UnknownKind(ImportRefused):
-    """Error for an unknown or unrecognised kind of source. The message lists all kinds."""
+    """Error: the kind of a source is unknown or was not recognised. The message lists all kinds."""
 
 
 def known_kinds() -> list[str]:
@@ -34,9 +35,9 @@ def known_kinds() -> list[str]:
 
 
 def make_source(kind: str, most_content: int = MOST_CONTENT) -> Source:
-    """Return the source of a kind. Its notes have at most `most_content` bytes of text.
+    """Return a source of the given kind. The text of its notes has at most `most_content` bytes.
 
-    The module of the kind is imported on first use. Raises `UnknownKind`.
+    The module of a kind is imported on first use. Raises `UnknownKind`.
     """
     for name, module, factory, is_told in KINDS:
         if name == kind:

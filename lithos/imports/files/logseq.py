@@ -1,8 +1,8 @@
-"""Reader for a Logseq graph: pages and journals, with the names in their links. Blocks.
+"""Reader for Logseq graphs: pages, journals, and the names that their links use. Blocks.
 
 All files are scanned once before they are read as notes, because some facts depend on other files: the
-spellings of linked days, the page of each referenced block, and namespaces whose last part is also a file
-name. The scan takes some hundred bytes of memory per file.
+spelling of linked days, the page that contains a referenced block, and namespaces whose last part is also a
+file name. The scan needs some hundred bytes of memory per file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lithos.text.markdown import mask_code
 from lithos.text.yaml.layout import read_layout
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: Maximum bytes to read from the settings file.
+#: Maximum number of bytes to read from the settings file.
 _LARGEST_SETTINGS: Final = 1_000_000
 _LINK: Final = re.compile(r"\[\[([^\[\]|\n]{1,1000})(?=\]\]|\|)")
 _TITLE: Final = re.compile(r"^title:[ \t]+(\S[^\n]{0,1000})", re.MULTILINE)
@@ -37,15 +37,15 @@ _BLOCK: Final = re.compile(
     r"^[ \t]*(?:- )?id::[ \t]+([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})[ \t]*\r?$", re.M
 )
 _REFERENCE: Final = re.compile(r"\(\(([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)\)")
-#: Maximum number of blocks, and of day spellings, to remember.
+#: Maximum number of blocks, and of spellings of days, to remember.
 _MOST: Final = 1_000_000
 
 
 @frozen(kw_only=True)
 class LogseqPage:
-    """Result of reading one file of the graph: its text and its frontmatter.
+    """One file of the graph after reading: its text and its frontmatter.
 
-    `is_titled` is true if the frontmatter needs a title. `dead` lists references to missing blocks.
+    `is_titled` is true if the frontmatter must contain the title. `dead` lists references to missing blocks.
     """
 
     title: str
@@ -63,18 +63,18 @@ class LogseqGraph:
     """Facts collected from all files of a graph."""
 
     settings: Settings
-    #: Spellings that links use, by day.
+    #: The spellings that links use for each day.
     _days: dict[date, dict[str, None]] = field(factory=dict)
-    #: File name, without `.md`, of each block that has an id.
+    #: For each block with an id, the name of its file without `.md`.
     _blocks: dict[str, str] = field(factory=dict)
-    #: File names, without `.md`, by page name, for pages with a namespace.
+    #: For each page with a namespace, the name of its file without `.md`.
     _namespaced: dict[str, str] = field(factory=dict)
     _stems: set[str] = field(factory=set)
     _remembered: int = 0
 
     @classmethod
     def look(cls, root: Path, files: Iterable[tuple[str, bytes]]) -> LogseqGraph:
-        """Collect facts from the files, given as paths and bytes."""
+        """Collect facts from the files. Each file is a pair of path and bytes."""
         graph = cls(_read_settings(root / "logseq" / "config.edn"))
         for name, data in files:
             graph._see(name, data)
@@ -96,7 +96,7 @@ class LogseqGraph:
                 self._blocks.setdefault(found[1], stem)
 
     def page(self, name: str, data: bytes, own_title: str | None) -> LogseqPage:
-        """Return a file as a note. `own_title` comes from its frontmatter or file name, `data` is UTF-8."""
+        """Return a file as a note. `own_title` is from its frontmatter or file name. `data` is UTF-8."""
         stem = _stem(name)
         data, dead = self._rewritten(data)
         try:
@@ -126,15 +126,15 @@ class LogseqGraph:
         )
 
     def _day_of(self, name: str) -> date | None:
-        """Return the day of a journal page."""
+        """Return the day of a journal page, or None for other pages."""
         if not name.startswith(f"{self.settings.journals}/"):
             return None
         return read_day(_stem(name), self.settings.file_format)
 
     def _rewritten(self, data: bytes) -> tuple[bytes, tuple[str, ...]]:
-        """Return the text with links adapted to this knowledge base, and the dead references.
+        """Return the text with links that resolve in this knowledge base, and the dead references.
 
-        Code stays unchanged.
+        Code is not changed.
         """
         text = data.decode()
         masked = mask_code(text)
@@ -149,7 +149,7 @@ class LogseqGraph:
         for found in _LINK.finditer(masked):
             target = text[found.start(1) : found.end(1)]
             stem = self._namespaced.get(target.strip().casefold())
-            # The last part of a path is checked as well, because it may be the name of another page.
+            # Also check the last part of a path, because it may be the name of another page.
             if stem is not None and target.rpartition("/")[2].strip().casefold() in self._stems:
                 shown = "" if text.startswith("|", found.end()) else f"|{target}"
                 edits.append((found.start(1), found.end(1), stem + shown))
@@ -163,7 +163,7 @@ class LogseqGraph:
 
 
 def _title_of(data: bytes) -> str | None:
-    """Return the title in the page's properties or frontmatter."""
+    """Return the title from the page's properties or frontmatter."""
     try:
         layout = read_layout(data)
     except UnreadableNote:

@@ -1,6 +1,6 @@
-"""Reader for a Markdown folder: an Obsidian vault, a Logseq export or documentation. Blocks.
+"""Reader for Markdown folders: an Obsidian vault, a Logseq export or documentation. Blocks.
 
-Files that `serve --vault` ignores are not imported as notes either: dot-names, templates, and files that
+Files that `serve --vault` ignores do not become notes: names with a leading dot, templates, and files that
 Obsidian ignores. All other files are attachments.
 """
 
@@ -39,20 +39,21 @@ from lithos.notes.model.ignored import Ignored
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: Maximum bytes of a file to read.
+#: Maximum number of bytes of a file to read.
 LARGEST_FILE: Final = 8 * 1024 * 1024
 _STYLE: Final = VaultStyle.of_foreign()
-#: Date keys of other programs. `notes.format.healing` reads ISO 8601 in `created` and `updated`.
+#: Date keys of other programs. `notes.format.healing` already reads ISO 8601 dates in `created` and
+#: `updated`.
 _CREATED: Final = ("created_at", "created", "date created", "date")
 _UPDATED: Final = ("updated_at", "updated", "modified", "date modified")
-#: Placeholder for a missing id. The note gets its real id when it is written.
+#: Placeholder for a missing id. The note gets its id when it is written.
 _NO_ID: Final = "-"
-#: Logseq's folder of settings and backups, next to `pages/` and `journals/`.
+#: Logseq's folder for settings and backups, next to `pages/` and `journals/`.
 _LOGSEQ: Final = "logseq/"
 
 
 class MarkdownSource:
-    """Source of Markdown files in a folder."""
+    """Source of kind `markdown`: Markdown files in a folder."""
 
     kind = "markdown"
 
@@ -61,7 +62,7 @@ class MarkdownSource:
         return path.is_dir() and find_own_notes(path) is not None
 
     def read(self, path: Path) -> Iterator[Item]:
-        """Yield notes in path order, then attachments. Raises `ImportRefused`."""
+        """Yield the notes in path order, then the attachments. Raises `ImportRefused`."""
         if not path.is_dir():
             raise ImportRefused(f"{path} is not a folder of Markdown files. Name the folder.")
         is_logseq = (path / _LOGSEQ / "config.edn").is_file()
@@ -69,7 +70,7 @@ class MarkdownSource:
 
 
 def read_folder(path: Path, ignored: Ignored, *, is_logseq: bool = False) -> Iterator[Item]:
-    """Yield notes in path order, then attachments, without Logseq's own files. Raises `ImportRefused`."""
+    """Yield notes in path order, then attachments. Logseq's own files are skipped. Raises `ImportRefused`."""
     without = _LOGSEQ if is_logseq else None
     root = os.path.realpath(path)
     try:
@@ -90,7 +91,7 @@ def read_folder(path: Path, ignored: Ignored, *, is_logseq: bool = False) -> Ite
 
 
 def _contents(root: str, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and content of each readable file."""
+    """Yield the names and contents of all readable files."""
     for name in names:
         with suppress(OSError, _TooLarge):
             yield name, _read_file(os.path.join(root, name))[0]
@@ -120,7 +121,7 @@ def _read_note(root: str, name: str, graph: LogseqGraph | None) -> Iterator[Item
         moments.append(moment)
     properties: dict[str, Any] = {"id": note.id} if identified else {}
     record = Record(
-        # The id begins with the folder's name, because two sources often both have an `index.md`.
+        # The id begins with the name of the folder, because two sources often both have an `index.md`.
         id=f"{os.path.basename(root)}/{name}",
         hash=hashlib.blake2b(data, digest_size=16).hexdigest(),
         position=name,
@@ -162,7 +163,7 @@ def _as_page(record: Record, graph: LogseqGraph, modified: datetime) -> Record:
 
 
 class _TooLarge(Exception):
-    """Error for a file of more than `LARGEST_FILE` bytes."""
+    """Error: a file has more than `LARGEST_FILE` bytes."""
 
 
 def _read_file(path: str) -> tuple[bytes, datetime]:

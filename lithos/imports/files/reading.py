@@ -1,7 +1,7 @@
-"""Helpers to read source files: lines of bounded length, and folders in a fixed order.
+"""Helpers for reading source files: lines of limited length, and folders in a fixed order.
 
-Also reads Markdown files with frontmatter in any encoding, and dates in the forms that sources use: ISO 8601
-with or without zone, plain dates, and Unix times in any unit.
+The module also reads Markdown files with frontmatter in any encoding, and dates in all forms that sources
+use: ISO 8601 with or without a zone, plain dates, and Unix times in any unit.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _NEVER: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 @frozen(kw_only=True)
 class MarkdownFile:
-    """Content of a Markdown file. `text` is the whole file in UTF-8 if its frontmatter is readable.
+    """Content of a Markdown file. `text` is the complete file in UTF-8 if its frontmatter is readable.
 
-    `heading` is the H1 and `name` is the frontmatter title. `content` contains neither.
+    `heading` is the text of the H1, and `name` is the title in the frontmatter. `content` contains neither of
+    them.
     """
 
     heading: str | None
@@ -50,12 +51,12 @@ class MarkdownFile:
 
     @property
     def whole(self) -> str:
-        """Return the imported text of the file. A hash of it shows whether the file was changed."""
+        """Return the text to import. Its hash shows whether the file was changed."""
         return (self.text or self.content.encode("utf-8", "replace")).decode("utf-8", "replace")
 
 
 def read_markdown(file: Path, path: str) -> MarkdownFile:
-    """Read a file. `path` is its path in the source.
+    """Read a Markdown file. `path` is its path in the source.
 
     Raises `OSError`, or `ValueError` with the reason.
     """
@@ -90,7 +91,7 @@ def read_markdown(file: Path, path: str) -> MarkdownFile:
 
 
 def _as_note(data: bytes) -> bytes:
-    """Return the bytes unchanged if a note can hold them, else their text in UTF-8 without NULs."""
+    """Return the bytes if they can be a note. Otherwise return their text in UTF-8 without NULs."""
     if b"\0" not in data:
         with suppress(UnicodeDecodeError):
             data.decode("utf-8")
@@ -107,7 +108,7 @@ def _text(value: Any) -> str | None:
 
 
 def read_moment(value: Any) -> datetime | None:
-    """Parse a value as a time, in UTC if it has no zone. Return None if the value is not a readable time."""
+    """Return a value as a time, in UTC if it has no zone. Return None if the value is not a readable time."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _of_number(float(value))
     if not isinstance(value, str):
@@ -126,17 +127,17 @@ def _of_number(number: float) -> datetime | None:
     return of_epoch(number) if math.isfinite(number) and number > 0 else None
 
 
-#: Bytes needed to recognise the kind of a file.
+#: Number of bytes to read for recognising the kind of a file.
 HEAD: Final = 4_096
-#: Folders without knowledge, skipped at any depth.
+#: Folders without knowledge. They are skipped at any depth.
 _PASSED_OVER: Final = frozenset(("node_modules", "__pycache__", "venv", "site-packages"))
-#: Maximum bytes of a Markdown file. No person or agent writes larger files.
+#: Maximum number of bytes in a Markdown file. People and agents do not write larger files.
 MOST_OF_A_FILE: Final = MOST_BYTES
 
 
 @frozen
 class FileLine:
-    """One line of a file: its number from 1, and its bytes, or None if the line is too long."""
+    """One line of a file: its number (from 1), and its bytes, or None if the line is too long."""
 
     number: int
     offset: int
@@ -144,7 +145,7 @@ class FileLine:
 
 
 def read_head(path: Path, size: int = HEAD) -> bytes:
-    """Return up to `size` first bytes after the byte-order mark, or b"" if the file is unreadable."""
+    """Return the first `size` bytes after the byte-order mark, or b"" if the file is unreadable."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return b""
@@ -158,7 +159,7 @@ def read_head(path: Path, size: int = HEAD) -> bytes:
 def read_lines(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[FileLine]:
     """Yield all lines that are not blank.
 
-    A line of more than `most` bytes is never held in memory and is yielded with `data` None.
+    A line with more than `most` bytes is yielded with `data` None and is never held in memory.
     """
     number, offset = 0, file.tell()
     while data := file.readline(most + 1):
@@ -175,10 +176,10 @@ def read_lines(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[FileLine]:
 
 
 def walk(root: Path, *, hidden: frozenset[str] = frozenset()) -> Iterator[tuple[str, Path]]:
-    """Yield the relative path (with `/`) and path of each regular file below a folder.
+    """Yield the path of each regular file below a folder: relative (with `/`) and absolute.
 
-    The files are sorted by name within each folder. Hidden files and folders are skipped, except the
-    folders in `hidden`. Links are not followed.
+    Files are sorted by name within each folder. Hidden files and folders are skipped, except for the folders
+    in `hidden`. Symlinks are not followed.
     """
     stack = [("", root)]
     while stack:

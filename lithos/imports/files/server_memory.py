@@ -1,7 +1,7 @@
-"""Reader for the knowledge graph of the MCP reference memory server: one note per entity.
+"""Reader for the knowledge graph of the MCP reference memory server. Each entity becomes a note.
 
-The file is read twice, because relations may come before or after the entities where they begin. Names and
-relations are kept in a temporary database on disk instead of in memory.
+The file is read twice, because a relation may come before or after its entities. Names and relations are
+stored in a temporary database on disk to save memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lithos.imports.model.observations import Entity, NoGraphLine, Relation, ent
 from lithos.imports.model.texts import digest, relation_type, tags_of
 from lithos.notes.links.links import scan_targets
 
-#: File names to look up in a folder.
+#: File names to look for in a folder.
 _NAMES: Final = ("memory.jsonl", "memory.json")
 _FIRST: Final = re.compile(rb'\s*\{[^\n]{0,3000}?"(?:entityType|relationType|observations)"\s*:', re.DOTALL)
 _TYPE: Final = re.compile(rb'"type"\s*:\s*"(?:entity|relation)"')
@@ -34,13 +34,13 @@ CREATE INDEX entity_name ON entity (name, line);
 CREATE TABLE relation (source TEXT NOT NULL, kind TEXT NOT NULL, target TEXT NOT NULL, line INTEGER NOT NULL,
     PRIMARY KEY (source, kind, target)) WITHOUT ROWID;
 """
-#: Number of lines stored per transaction.
+#: Number of lines to store per transaction.
 _BATCH: Final = 5_000
 
 
 @define
 class ServerMemory:
-    """Source of kind `server-memory`. Notes have at most `most_content` bytes of text."""
+    """Source of kind `server-memory`. The text of its notes has at most `most_content` bytes."""
 
     kind: str = field(default="server-memory", init=False)
     most_content: int = MOST_CONTENT
@@ -115,7 +115,7 @@ def _file_of(path: Path) -> Path:
 
 
 def _enter(database: apsw.Connection, file: IO[bytes]) -> Iterator[Malformed]:
-    """Store names and relations in the database. Yield the unreadable lines."""
+    """Store the names and relations in the database. Yield the unreadable lines."""
     entities: list[tuple[str, int, int]] = []
     relations: list[tuple[str, str, str, int]] = []
     for line in read_lines(file):
@@ -159,7 +159,7 @@ def _read(line: FileLine) -> Entity | Relation | Malformed:
 
 
 def _entity_at(file: IO[bytes], start: int) -> Entity | None:
-    """Return the entity of a line, or None if the file was changed since the first reading."""
+    """Return the entity at position `start`, or None if the file was changed since the first reading."""
     file.seek(start)
     found = next((_read(line) for line in read_lines(file)), None)
     return found if isinstance(found, Entity) else None

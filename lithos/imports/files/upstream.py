@@ -1,9 +1,10 @@
-"""Reader for data directories of upstream Lithos 0.2 to 0.4: notes unchanged, tables as rows. Read-only.
+"""Reader for data directories of upstream Lithos 0.2 to 0.4, which are not changed.
 
-Database content that this server does not know is reported and not imported.
+Notes are imported unchanged, and tables are imported as rows. Database content that this server does not know
+is reported and not imported.
 
 A database with a write-ahead log is read from a private copy (`kernel.databases.sqlite.snapshot`). Older
-files are read in the form to which a first start in place would migrate them (docs/spec/coordination.md §1).
+files are read as if a first start in place had migrated them (docs/spec/coordination.md §1).
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from lithos.tasks.rows.task_tables import dependencies_of
 
 NOTES: Final = "knowledge"
 _KEYS: Final = ("knowledge_dir", "knowledge_subdir")
-#: Maximum characters of `config.yaml` to read.
+#: Maximum number of characters to read from `config.yaml`.
 _CONFIG_READ: Final = 64 * 1024
 
 
 class UpstreamSource:
-    """Source of an upstream data directory: the notes below `knowledge/`, and the databases."""
+    """Source of kind `lithos`: notes and databases of an upstream data directory."""
 
     kind = "lithos"
 
@@ -53,7 +54,7 @@ class UpstreamSource:
         return any(sign.exists() for sign in signs)
 
     def read(self, path: Path) -> Iterator[Item]:
-        """Yield notes in path order, attachments, then table rows. Raises `ImportRefused`."""
+        """Yield the notes in path order, the attachments, then the table rows. Raises `ImportRefused`."""
         notes = find_notes(path)
         if not notes.is_dir():
             raise ImportRefused(
@@ -66,7 +67,7 @@ class UpstreamSource:
 
 
 def find_notes(data: Path) -> Path:
-    """Return the notes folder of a data directory: `knowledge`, unless its `config.yaml` names another."""
+    """Return the notes folder of a data directory: `knowledge`, or the folder that `config.yaml` names."""
     try:
         with (data / "config.yaml").open(encoding="utf-8", errors="replace") as file:
             lines = file.read(_CONFIG_READ).splitlines()
@@ -92,14 +93,14 @@ _COLUMNS: Final = (
 
 
 def unknown_columns(database: str, connection: apsw.Connection) -> Iterator[str]:
-    """Yield the tables, and columns as `table.column`, that this server never creates.
+    """Yield the tables, and the columns as `table.column`, that this server never creates.
 
     `database` is the file name of the database, such as `edges.db`.
     """
     with closing(apsw.Connection(":memory:")) as ours:
         ours.execute(_STORES[database].layout.tables)
         known = columns_of(ours)
-    known.get("tasks", set()).add("completed_at")  # read as `resolved_at`
+    known.get("tasks", set()).add("completed_at")  # imported as `resolved_at`
     found = columns_of(connection)
     for table in sorted(found):
         if table not in known:
@@ -109,23 +110,23 @@ def unknown_columns(database: str, connection: apsw.Connection) -> Iterator[str]
 
 
 def columns_of(connection: apsw.Connection) -> dict[str, set[str]]:
-    """Return the columns of each table, without SQLite's own tables."""
+    """Return the columns of each table. SQLite's own tables are left out."""
     found: dict[str, set[str]] = {}
     for table, column in connection.execute(_COLUMNS):
         found.setdefault(str(table), set()).add(str(column))
     return found
 
 
-#: Maximum rows of a batch, and the size in bytes that ends a batch.
+#: Limits of a batch: maximum number of rows, and size in bytes after which no row is added.
 BATCH: Final = 250
 BATCH_BYTES: Final = 1024 * 1024
-#: Maximum bytes of the texts in one row. Longer rows are malformed.
+#: Maximum number of bytes of the texts in one row. Longer rows are malformed.
 ROW_BYTES: Final = 16 * 1024 * 1024
-#: Data that is not imported, because this server rebuilds it or keeps its own. The report names each item.
+#: Data that is not imported, because this server rebuilds it or stores its own. The report names it.
 BUILT_ANEW: Final = (
     ".chroma", "graph.pickle", ".graph", ".tantivy", ".usearch", ".lithos/manifest.db", ".lithos/history.db",
 )  # fmt: skip
-#: Edges come before tasks, so that an interrupted import never shows a blocked task as ready.
+#: Task edges come before tasks. Otherwise an interrupted import could show a blocked task as ready.
 _ORDER: Final = (TASK_EDGES, *(table for table in TABLES.values() if table is not TASK_EDGES))
 _WHOLE_RANGE: Final = range(-(2**63), 2**63)
 
@@ -133,18 +134,19 @@ _WHOLE_RANGE: Final = range(-(2**63), 2**63)
 def database_path(data: Path, name: str) -> Path:
     """Return the path of a database in a data directory.
 
-    The database is in `.lithos`, or next to the notes folder in older layouts.
+    The database is in `.lithos`, or in older layouts next to the notes folder.
     """
     inside = data / ".lithos" / name
     return inside if inside.exists() else data / name
 
 
 def read_tables(data: Path) -> Iterator[RowBatch | Degraded | Malformed]:
-    """Yield the rows of all imported tables, task edges first, then notices about the rest.
+    """Yield the rows of all imported tables, task edges first. Then yield notices about other content.
 
     Blocks between items.
 
-    A damaged database becomes one `Malformed`. Raises `ImportRefused` if another program writes meanwhile.
+    For a damaged database, yield one `Malformed`. Raises `ImportRefused` if another program writes to a
+    database at the same time.
     """
     left: list[Degraded] = []
     names: dict[Database, None] = {table.database: None for table in TABLES.values()}
@@ -180,7 +182,7 @@ def _reading(path: Path) -> Iterator[apsw.Connection | None]:
 
 
 def _state(path: Path) -> list[tuple[int, int] | None]:
-    """Return the size and modification time of a database and of its write-ahead log."""
+    """Return the size and modification time of a database file and of its write-ahead log."""
     found: list[tuple[int, int] | None] = []
     for each in (path, path.with_name(path.name + "-wal")):
         try:
@@ -192,7 +194,7 @@ def _state(path: Path) -> list[tuple[int, int] | None]:
 
 
 def _look_at_tasks(connection: apsw.Connection, columns: dict[str, set[str]]) -> Iterator[RowBatch]:
-    """Yield the tasks before all rows that refer to them, to find task ids that are taken here."""
+    """Yield the tasks before all rows that refer to them, to detect task ids that are already used here."""
     for batch in _read_table(connection, TASKS, columns):
         if isinstance(batch, RowBatch):
             yield evolve(batch, is_look=True)
@@ -234,9 +236,9 @@ def _items(
 
 
 def _expression(column: CarriedColumn, names: set[str]) -> str:
-    """Return the SQL of a column.
+    """Return the SQL expression that reads a column.
 
-    Texts are read as bytes, so that invalid UTF-8 does not abort the reading.
+    Texts are read as bytes, so that invalid UTF-8 does not cause an error.
     """
     name = column.name
     if name == "resolved_at" and "completed_at" in names:
@@ -250,7 +252,7 @@ def _expression(column: CarriedColumn, names: set[str]) -> str:
 
 
 def _row(table: CarriedTable, values: Iterable[Any], position: str) -> TableRow | Malformed | None:
-    """Return a row in the form for import, or None for a row that is rebuilt here."""
+    """Return a row for the import, or None for a row that this server rebuilds itself."""
     row: list[Value] = []
     try:
         for column, value in zip(table.columns, values, strict=True):
@@ -262,7 +264,7 @@ def _row(table: CarriedTable, values: Iterable[Any], position: str) -> TableRow 
     if sum(len(value) for value in row if isinstance(value, str)) > ROW_BYTES:
         return Malformed(position, f"the row has more than {ROW_BYTES} characters")
     if table.name == "edges" and row[table.names.index("provenance_type")] == "frontmatter":
-        return None  # this server derives such rows from the notes
+        return None  # this server derives these rows from the notes
     return tuple(row)
 
 
@@ -289,7 +291,10 @@ def _value(column: CarriedColumn, value: Any) -> Value:
 
 
 def _edges_of_metadata(connection: apsw.Connection, names: set[str]) -> Iterator[TableRow]:
-    """Yield dependencies in the metadata of open tasks. A start in place makes them `blocks` edges too."""
+    """Yield the dependencies in the metadata of open tasks.
+
+    Starting this server on the old data directory also converts them to `blocks` edges.
+    """
     if "metadata" not in names:
         return
     known = {row[0] for row in _task_rows(connection, names)}
@@ -305,19 +310,19 @@ def _edges_of_metadata(connection: apsw.Connection, names: set[str]) -> Iterator
 
 
 def _task_rows(connection: apsw.Connection, names: set[str]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield id, status, creation time and metadata of the imported tasks."""
+    """Yield the id, status, creation time and metadata of the imported tasks."""
     picked = [TASKS.columns[TASKS.names.index(name)] for name in ("id", "status", "created_at", "metadata")]
     wanted = ", ".join(_expression(column, names) for column in picked)
     for values in connection.execute(f"SELECT {wanted} FROM tasks ORDER BY 1"):  # noqa: S608 - our names
         try:
             row = [str(_value(column, value)) for column, value in zip(picked, values, strict=True)]
         except ValueError:
-            continue  # the task table reports this row
+            continue  # the import of the task table reports this row
         yield row[0], row[1], row[2], row[3]
 
 
 def _name_of_log(connection: apsw.Connection, columns: dict[str, set[str]]) -> str:
-    """Return an id of this access log: a hash of its first row, which stays when rows are appended."""
+    """Return an id of this access log: a hash of its first row. Appended rows do not change it."""
     if ACCESSES.name not in columns:
         return ""
     first = connection.execute(f"SELECT * FROM {ACCESSES.name} ORDER BY 1 LIMIT 1").fetchall()  # noqa: S608
@@ -325,7 +330,7 @@ def _name_of_log(connection: apsw.Connection, columns: dict[str, set[str]]) -> s
 
 
 def _leftovers(connection: apsw.Connection, database: str, columns: dict[str, set[str]]) -> list[Degraded]:
-    """Return notices about non-empty tables that are not imported, and about unknown columns."""
+    """Return notices about tables with rows that are not imported, and about unknown columns."""
     left = []
     unknown = set(unknown_columns(database, connection))
     for table in sorted(columns.keys() - TABLES.keys()):

@@ -1,7 +1,6 @@
-"""Formats of other programs, as pure values.
+"""Parsers for formats of other programs. They work on values without side effects.
 
-Only its own package imports this package.
-It must not use files, clocks, threads or logs.
+Only the `imports` package imports this package. It must not use files, clocks, threads or logs.
 """
 
 ROLE = "model"

@@ -1,9 +1,9 @@
-"""Parser for an exported conversation of ChatGPT or Claude. Neither format is published.
+"""Parser for an exported conversation of ChatGPT or Claude. Both formats are undocumented.
 
-A ChatGPT conversation is a tree of messages. The branch that was open last is imported: `mapping` holds the
-nodes by id, each with `parent`, `children` and perhaps a `message`, and `current_node` is the leaf that was
-open. The parser reads exports from 2023 to 2026. A Claude conversation lists its messages in order, with
-content in blocks and attachments with their text.
+A ChatGPT conversation is a tree of messages. The branch that was last open is imported: `mapping` contains
+the nodes by id, each with `parent`, `children` and optionally a `message`, and `current_node` is the last
+node of the open branch. The parser supports exports from 2023 to 2026. A Claude conversation is a list of
+messages, with blocks of content, and attachments that include their text.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from lithos.imports.model.texts import clean, clean_line, parse_moment
 from lithos.kernel.values.limits import ID
 
 _ROLES: Final = {"user": "User", "assistant": "Assistant"}
-#: Roles and types of messages that the person never saw: instructions, memory, the model's own notes.
+#: Roles and types of messages that were not visible to the user: instructions, memory, and notes of the
+#: model.
 _HIDDEN_TYPES: Final = frozenset(
     ("user_editable_context", "model_editable_context", "thoughts", "reasoning_recap", "system_error_hidden")
 )
 _CODE_TYPES: Final = frozenset(("code", "execution_output"))
-#: Citation markers in the text: private-use characters around a reference that the web page replaces.
+#: Citation markers in the text: private-use characters around a reference, which the web page replaces.
 _CITATION: Final = re.compile("\ue200[^\ue200\ue201]{0,4000}\ue201")
-#: Keys under which the different content types store their text.
+#: Keys of the text in the different content types.
 _TEXT_KEYS: Final = ("text", "result", "content", "summary")
 
 
 class NoConversation(Exception):
-    """Error for a value that is not a conversation of this format. The message gives the reason."""
+    """Error: a value is not a conversation of this format. The message is the reason."""
 
 
 def is_chatgpt(value: Any) -> bool:
@@ -70,7 +71,7 @@ def read_chatgpt(value: Any) -> Conversation:
 
 
 def walk_up(leaf: str | None, parents: Mapping[str, Any]) -> tuple[list[str], bool]:
-    """Return the ids from the root to `leaf`, and whether the root was reached without loop or gap."""
+    """Return the ids from the root to `leaf`, and whether the root was reached without a loop or gap."""
     path: dict[str, None] = {}
     at: Any = leaf
     while isinstance(at, str) and at in parents and at not in path:
@@ -80,7 +81,7 @@ def walk_up(leaf: str | None, parents: Mapping[str, Any]) -> tuple[list[str], bo
 
 
 def _fork(key: str, nodes: Mapping[str, dict[str, Any]], on_path: frozenset[str]) -> str:
-    """Return the topmost node of the branch that contains `key`, after a bounded number of steps."""
+    """Return the topmost node of the branch that contains `key`. The number of steps is limited."""
     for _ in range(_LONGEST_WALK):
         parent = nodes[key].get("parent")
         if not isinstance(parent, str) or parent in on_path or parent not in nodes or parent == key:
@@ -89,12 +90,12 @@ def _fork(key: str, nodes: Mapping[str, dict[str, Any]], on_path: frozenset[str]
     return ""
 
 
-#: Maximum steps up a branch. A longer walk can only be a loop.
+#: Maximum number of steps up a branch. More steps are only possible in a loop.
 _LONGEST_WALK: Final = 200
 
 
 def _newest(nodes: dict[str, dict[str, Any]]) -> str | None:
-    """Return the leaf with the latest message, or the last such leaf if several are equal."""
+    """Return the leaf with the latest message. If several leaves are equally late, return the last leaf."""
     best: tuple[float, str] | None = None
     for key, node in nodes.items():
         children = node.get("children")
@@ -118,7 +119,7 @@ def _model(value: Mapping[str, Any], path: list[dict[str, Any]]) -> str | None:
 
 
 def _message(node: Mapping[str, Any]) -> Message | None:
-    """Return the message of a node if a person saw it and it has content."""
+    """Return the message of a node if it was visible to the user and has content."""
     message = node.get("message")
     if not isinstance(message, dict):
         return None
@@ -151,7 +152,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _texts(content: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the text of each part, or the kind of a part that has no text."""
+    """Yield the text of each content part, or the kind of a part without text."""
     parts = content.get("parts")
     if isinstance(parts, list):
         for part in parts:
@@ -206,7 +207,7 @@ def _cite(text: str, metadata: Mapping[str, Any]) -> str:
 
 
 _SENDERS: Final = {"human": "User", "user": "User", "assistant": "Assistant"}
-#: Block types that do not belong to the conversation.
+#: Types of blocks that are not part of the conversation.
 _SILENT: Final = frozenset(("thinking", "redacted_thinking", "token_budget", "flag"))
 #: Placeholder for the parent of a first message.
 _NO_PARENT: Final = "00000000-0000-4000-8000-000000000000"
@@ -250,9 +251,9 @@ def read_claude(value: Any) -> Conversation:
 
 
 def _shown(every: list[dict[str, Any]], leaf: Any) -> tuple[list[dict[str, Any]], bool]:
-    """Return the messages of the branch that was open last, and whether it begins at a first message.
+    """Return the messages of the branch that was last open, and whether it begins with a first message.
 
-    Exports before 2025 name no parents, so all their messages form one branch.
+    Exports before 2025 do not name parents. All their messages form one branch.
     """
     by_id = {key: each for each in every if isinstance(key := each.get("uuid"), str)}
     parents = {key: each.get("parent_message_uuid") for key, each in by_id.items()}
@@ -269,7 +270,7 @@ def _shown(every: list[dict[str, Any]], leaf: Any) -> tuple[list[dict[str, Any]]
 
 
 def _said(value: Mapping[str, Any]) -> Message | None:
-    """Return the message if it has content."""
+    """Return a message if it has content, or None."""
     blocks = value.get("content")
     texts = [_block(each) for each in blocks] if isinstance(blocks, list) else []
     if not any(texts) and isinstance(text := value.get("text"), str):
@@ -303,7 +304,7 @@ def _block(block: Any) -> str:
 
 
 def _tool_use(block: Mapping[str, Any]) -> str:
-    """Return an artifact with its text, or another tool call with its arguments."""
+    """Return the text of an artifact, or the arguments of another tool call."""
     given = block.get("input")
     name = clean_line(block.get("name"), 100) or "a tool"
     if isinstance(given, dict) and isinstance(content := given.get("content"), str) and content.strip():
@@ -325,7 +326,7 @@ def _result(block: Mapping[str, Any]) -> str:
 
 
 def _attached(value: Mapping[str, Any]) -> Iterator[str]:
-    """Yield attached files by name, with the text that Claude extracted from them."""
+    """Yield the attached files with their names and the text that Claude extracted from them."""
     named = set()
     for key in ("attachments", "files", "files_v2"):
         found = value.get(key)

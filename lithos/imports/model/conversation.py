@@ -1,4 +1,4 @@
-"""Conversations as Markdown: a heading per message with role and time, split into parts that fit a note."""
+"""Conversations as Markdown: one heading per message, with role and time. Long conversations are split."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _TICKS: Final = re.compile(r"`{3,}", re.MULTILINE)
 _FENCE: Final = re.compile(r"`{3,}|~{3,}")
 _INFO: Final = re.compile(r"[^\w+#.-]")
 _NOT_LINKED: Final = str.maketrans("[]|#^\n", "()/-- ")
-#: Number of levels by which headings inside a message are lowered.
+#: Number of levels by which headings inside messages are lowered.
 _LOWERED: Final = 2
-#: Bytes of a part kept free for the links to the other parts.
+#: Number of bytes reserved in each part for the links to other parts.
 _MARGIN: Final = 4_096
 
 
 @frozen
 class Message:
-    """One visible message: its author, its time, and its text as Markdown."""
+    """One visible message: its author, time, and text as Markdown."""
 
     role: str
     text: str
@@ -35,9 +35,9 @@ class Message:
 
 @frozen(kw_only=True)
 class Conversation:
-    """One conversation of an export. `branches` and `hidden` count the content that is not shown.
+    """One conversation of an export. `branches` and `hidden` count the content that is not imported.
 
-    `hidden` counts messages on branches other than the shown one.
+    `branches` is the number of branches that are left out, and `hidden` is the number of their messages.
     """
 
     id: str
@@ -53,20 +53,20 @@ class Conversation:
 
 
 def fence(text: str, info: str = "") -> str:
-    """Return `text` as a code block whose fence is longer than any fence in the text."""
+    """Return `text` as a code block. Its fence is longer than any fence in the text."""
     longest = max((len(found[0]) for found in matches_in_lines(_TICKS, text, 0)), default=2)
     ticks = "`" * max(3, longest + 1)
     return f"{ticks}{_INFO.sub('', info[:40])}\n{text.rstrip()}\n{ticks}"
 
 
 def nest(text: str) -> str:
-    """Return a message for use below its heading: headings lowered, and an open code block closed."""
+    """Return a message for use below its heading: headings are lowered, and an open code block is closed."""
     text = text.strip("\n")
     if "#" not in text and "```" not in text and "~~~" not in text:
         return text
     parts: list[str] = []
     done = 0
-    # The extra paragraph shows whether the last code block is still open.
+    # The added paragraph shows whether the last code block is still open.
     probe = text + "\n\n."
     closing = ""
     for start, end in code_fences(probe):
@@ -93,12 +93,12 @@ def _lower(text: str) -> str:
 
 
 def linkable(title: str) -> str:
-    """Return the title without characters that a wiki-link cannot contain."""
+    """Return a title without the characters that a wiki-link cannot contain."""
     return " ".join(title.translate(_NOT_LINKED).split())
 
 
 def blocks_of(conversation: Conversation) -> Iterator[str]:
-    """Yield the Markdown of a conversation. Each block should stay in one piece."""
+    """Yield the Markdown of a conversation in blocks. A block should not be split between notes."""
     intro = list(conversation.remarks)
     if conversation.hidden:
         intro.append(
@@ -119,9 +119,10 @@ def _count(number: int, one: str, many: str = "") -> str:
 
 
 def split_blocks(blocks: Iterable[str], most_bytes: int, joint: str = "\n\n") -> Iterator[str]:
-    """Join the blocks with `joint` into texts of at most `most_bytes` UTF-8 bytes, less a margin.
+    """Join the blocks with `joint` to texts of at most `most_bytes` UTF-8 bytes, minus a reserve.
 
-    Yield at least one text. A block that is too long is cut between lines, or else between words or anywhere.
+    Yields at least one text. A block that is too long is split between lines if possible, otherwise between
+    words or anywhere.
     """
     most = max(most_bytes - _MARGIN, 64)
     part: list[str] = []
@@ -145,7 +146,7 @@ def _fitting(blocks: Iterable[str], most: int) -> Iterator[str]:
 
 
 def _cut(block: str, most: int) -> Iterator[str]:
-    """Split a block into pieces. A split code block continues as a code block in the next piece."""
+    """Split a block into pieces. If a code block is split, each piece is a code block."""
     first, _, _ = block.partition("\n")
     title = f"{first} (continued)" if first.startswith("## ") else ""
     opening = ""
@@ -166,7 +167,10 @@ def _cut(block: str, most: int) -> Iterator[str]:
 
 
 def _small_pieces(text: str, most: int) -> Iterator[str]:
-    """Yield lines of at most `most` bytes. Longer lines are cut after a space, or anywhere."""
+    """Yield the lines of a text, with at most `most` bytes each.
+
+    Longer lines are split, after a space if possible.
+    """
     most = max(most // 4, 4)
     for start, end in line_pieces(text, 0, len(text), keeps=""):
         for line in text[start:end].splitlines(keepends=True):
@@ -179,7 +183,7 @@ def _small_pieces(text: str, most: int) -> Iterator[str]:
 
 
 def _open_fence(text: str) -> str:
-    """Return the line that opens an unclosed code block, or ""."""
+    """Return the line that opens an unclosed code block. Return "" if no code block is open."""
     probe = text + "\n\n."
     for start, end in code_fences(probe):
         if end == len(probe):
@@ -190,9 +194,9 @@ def _open_fence(text: str) -> str:
 
 @frozen
 class ConversationPart:
-    """One note of a conversation: its number from 1, the number of parts, its title and text.
+    """One note of a conversation: its number (from 1), the number of parts, its title and its text.
 
-    `said` is the text without the links to the previous and next part.
+    `said` is the text without the links to the preceding and next part.
     """
 
     number: int
@@ -205,9 +209,9 @@ class ConversationPart:
 def parts_of(
     blocks: Callable[[], Iterable[str]], title: str, most_bytes: int, joint: str = "\n\n"
 ) -> Iterator[ConversationPart]:
-    """Yield the parts that hold the blocks, each with links to the previous and the next part.
+    """Yield the parts of a conversation, with links to the preceding and next part.
 
-    `blocks` is called up to three times, so that not all blocks need to be in memory. Each call must return
+    `blocks` is called up to three times, so that the blocks need not all be in memory. Each call must return
     the same blocks.
     """
     few = list(islice(split_blocks(blocks(), most_bytes, joint), 2))

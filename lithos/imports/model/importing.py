@@ -1,8 +1,8 @@
-"""Values that an import reads: records (each becomes one note), attachments, and unreadable items.
+"""Items that an import reads: records (each becomes a note), attachments and unreadable items.
 
-Sources are read as streams, so that a file of any size needs little memory (docs/spec/integration.md §1).
+Sources are read as streams, so a file of any size needs little memory (docs/spec/integration.md §1).
 
-Rows are imported only from upstream databases (`lithos.events.model.imported_rows`).
+Only upstream databases yield rows (`lithos.events.model.imported_rows`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lithos.events.model.imported_rows import ACCESSES, AGENTS, CarriedTable, Ta
 from lithos.memory.model.imported_tables import LEARNED
 from lithos.tasks.model.imported_tables import CARRIED
 
-#: Tables in the order in which they are imported.
+#: The tables, in the order of their import.
 TABLES: Final[Mapping[str, CarriedTable]] = {
     **{table.name: table for table in (AGENTS, *CARRIED, ACCESSES)},
     **LEARNED,
@@ -27,9 +27,9 @@ TABLES: Final[Mapping[str, CarriedTable]] = {
 
 @frozen
 class RowBatch:
-    """Some rows of one table. `source` distinguishes access logs.
+    """Several rows of one table. `source` identifies the access log to which the rows belong.
 
-    If `is_look` is set, nothing is written: the rows only show which keys are taken.
+    If `is_look` is true, nothing is written. The rows are only used to find keys that are already used.
     """
 
     table: CarriedTable
@@ -38,13 +38,13 @@ class RowBatch:
     is_look: bool = False
 
 
-#: Maximum bytes of a note's text, the default of `storage.max_content_size_bytes`.
+#: Maximum number of bytes in a note's text: the default of `storage.max_content_size_bytes`.
 MOST_CONTENT: Final = 1_000_000
 
 
 @frozen
 class RecordEdge:
-    """Typed edge from a record to another record. `target` is the other record's `id` or title."""
+    """A typed edge from a record to another record. `target` is the `id` or title of the other record."""
 
     relation: str
     target: str
@@ -52,15 +52,15 @@ class RecordEdge:
 
 @frozen
 class Record:
-    """One item of a source that becomes one note.
+    """An item of a source that becomes one note.
 
-    `id` is unique in its source and stays the same in later readings. `hash` (hex) changes exactly when
-    imported data of the record changed. `position` names the record's place for a person (`line 12`,
-    `conversations[3]`, `folder/note.md`). `path` is the requested path, with `.md`, below the target folder;
-    if it is None, the file is named after the title. `content` is Markdown without frontmatter. `properties`
-    are further frontmatter keys, kept unchanged. Times have a zone, or are None if unknown. If the source is
-    Markdown with its own frontmatter, `text` is the whole file, which is kept byte for byte except for keys
-    that the import adds.
+    `id` is unique in its source and the same in every reading. `hash` (hex) changes if and only if imported
+    data of the record changes. `position` names the record's place for a person (`line 12`,
+    `conversations[3]`, `folder/note.md`). `path` is the requested path with `.md`, below the target folder.
+    If it is None, the file is named after the title. `content` is Markdown without frontmatter. `properties`
+    are additional frontmatter keys, which stay unchanged. Times have a zone, or are None if unknown. If the
+    source is Markdown with its own frontmatter, `text` is the whole file, which is kept byte for byte except
+    for keys that the import adds.
     """
 
     id: str
@@ -78,22 +78,23 @@ class Record:
     author: str | None = None
     properties: Mapping[str, Any] = field(factory=dict)
     edges: tuple[RecordEdge, ...] = ()
-    #: Number of wiki-links and Markdown links to notes in `content`, for the report.
+    #: Number of wiki-links and Markdown links to notes in `content`. The report shows it.
     links: int = 0
     text: bytes | None = None
-    #: Other names by which the source links to the record, such as a permalink.
+    #: Other names that the source uses in links to the record, such as a permalink.
     aliases: tuple[str, ...] = ()
-    #: True if the frontmatter of `text` must contain the title, because it differs from the file's title.
+    #: True if the title must be added to the frontmatter of `text`, because it differs from the title in the
+    #: file.
     is_titled: bool = False
-    #: Links, as written in the source, that lead to no note and cannot become links here.
+    #: Links as written in the source that lead to no note, so they cannot become links here.
     dead: tuple[str, ...] = ()
 
 
 @frozen
 class ImportedAttachment:
-    """File that is not a note and is copied into the notes folder.
+    """A file that is not a note. The import copies it into the notes folder.
 
-    `path` is the relative target path, `file` is the path on disk.
+    `path` is the relative path of the copy. `file` is the path of the original on disk.
     """
 
     path: str
@@ -103,7 +104,7 @@ class ImportedAttachment:
 
 @frozen
 class Malformed:
-    """Unreadable item, which is skipped and reported with its place and the reason."""
+    """An unreadable item. It is skipped, and the report shows its place and the reason."""
 
     position: str
     reason: str
@@ -111,7 +112,7 @@ class Malformed:
 
 @frozen
 class Degraded:
-    """Item that was imported only in part and is reported with its place and the reason."""
+    """An item that was only imported in part. The report shows its place and the reason."""
 
     position: str
     reason: str
@@ -121,19 +122,19 @@ Item = Record | ImportedAttachment | Malformed | Degraded | RowBatch
 
 
 class Source(Protocol):
-    """One kind of source. `kind` is its name on the command line."""
+    """One kind of import source. `kind` is its name on the command line."""
 
     kind: str
 
     def recognises(self, path: Path) -> bool:
-        """Return whether a file or folder looks like this kind, after reading at most a few kilobytes."""
+        """Return whether a file or folder looks like this kind. At most a few kilobytes are read."""
 
     def read(self, path: Path) -> Iterator[Item]:
-        """Yield one item after another. Runs in a worker thread and pauses between items.
+        """Yield the items of the source. Runs in a worker thread, which pauses between items.
 
-        Raises `ImportRefused` if nothing can be read, for example because the file is of another kind.
+        Raises `ImportRefused` if no item can be read, for example because the file is of another kind.
         """
 
 
 class ImportRefused(Exception):
-    """Error for a source that cannot be imported. The message says what failed, why, and what to do next."""
+    """Error: a source cannot be imported. The message says what failed, why, and what to do next."""

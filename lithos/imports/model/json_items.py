@@ -1,8 +1,8 @@
-"""Reader for JSON: the items of a list of any length, one at a time, or the value of one text.
+"""Reader for JSON: the items of a list of any length, one at a time, or the value of a short text.
 
-The standard library parses each item from a window of the text, so that memory use depends on the largest
-item and not on the file. Control characters in strings, NaN and large integers are accepted. If keys repeat,
-the last one is used.
+The standard library parses each item in a window of the text, so memory use depends on the largest item and
+not on the file. Control characters in strings, NaN and large integers are accepted. If a key is repeated, its
+last value counts.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from attrs import define, field, frozen
 
 from lithos.imports.model.texts import decode
 
-#: Maximum characters of an item and bytes of a line, more than any conversation has.
+#: Maximum number of characters in an item, and of bytes in a line. All real conversations are smaller.
 MOST_BYTES: Final = 32 * 1024 * 1024
-#: Minimum number of bytes read at once.
+#: Minimum number of bytes to read at once.
 WINDOW: Final = 65_536
-#: Characters before the window's end where an unfinished value may fail to parse or a cut number look
-#: complete.
+#: Number of characters before the end of the window in which parsing is not reliable: an unfinished value may
+#: fail, and a truncated number may look complete.
 _NEAR_END: Final = 16
-#: Maximum characters of the text that identifies the next item after a damaged item.
+#: Maximum number of characters that identify the item after a damaged item.
 _LONGEST_HEAD: Final = 512
 
 _DECODER: Final = json.JSONDecoder(strict=False)
@@ -34,13 +34,13 @@ _FIRST_KEY: Final = re.compile(r'\{\s{0,64}("[^"\\]{1,200}")\s{0,64}:')
 
 @frozen
 class Damaged:
-    """An item that cannot be read, with the reason. It is returned and never raised."""
+    """An unreadable item with the reason. It is returned and never raised."""
 
     reason: str
 
 
 def read_json(data: bytes) -> Any:
-    """Return the value of a JSON text in any encoding that `texts.decode` knows. Raises `ValueError`."""
+    """Return the value of a JSON text in any encoding that `texts.decode` supports. Raises `ValueError`."""
     try:
         return _DECODER.decode(decode(data))
     except RecursionError:
@@ -48,10 +48,11 @@ def read_json(data: bytes) -> Any:
 
 
 def read_items(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[Any]:
-    """Yield the items of the JSON list in a UTF-8 file, and `Damaged` for each unreadable item.
+    """Yield the items of a JSON list in a UTF-8 file. Unreadable items are yielded as `Damaged`.
 
-    After a damaged item, the next item is found by the first key that all items have. A file with a single
-    object yields that object. An item has at most `most` characters. Raises read errors of the file.
+    After a damaged item, reading continues at the next object with the same first key. If the file is a
+    single object, that object is yielded. An item has at most `most` characters. Raises read errors of the
+    file.
     """
     text = _Text(file, most)
     if text.next() != "[":
@@ -75,7 +76,7 @@ def read_items(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[Any]:
 
 @define
 class _Text:
-    """Window on the text of a file. `place` is the position where parsing continues."""
+    """A window on the text of a file. Parsing continues at position `place`."""
 
     _file: IO[bytes]
     _most: int
@@ -83,7 +84,7 @@ class _Text:
     _text: str = ""
     _before: int = 0
     _first_key: str = ""
-    #: Whether the file has been read to its end.
+    #: True if the file has been read to its end.
     _is_whole: bool = False
     _decoder: codecs.IncrementalDecoder = field(
         factory=lambda: codecs.getincrementaldecoder("utf-8-sig")("replace")
@@ -91,11 +92,11 @@ class _Text:
 
     @property
     def here(self) -> int:
-        """Return the number of characters before `place`."""
+        """Return the number of characters before `place` in the file."""
         return self._before + self.place
 
     def next(self) -> str:
-        """Return the next character that is not blank, or "" at the end."""
+        """Return the next character that is not white space, or "" at the end of the text."""
         while True:
             self.place = _BLANK.match(self._text, self.place).end()  # type: ignore[union-attr]
             if self.place < len(self._text):
@@ -104,13 +105,16 @@ class _Text:
                 return ""
 
     def pass_comma(self) -> bool:
-        """Skip the comma after an item. Return False if neither a comma nor the end of the list follows."""
+        """Skip the comma after an item.
+
+        Return False if another character than a comma or the list's end follows.
+        """
         sign = self.next()
         self.place += sign == ","
         return sign in (",", "]", "")
 
     def end(self) -> Damaged | None:
-        """Skip the end of the list. Return `Damaged` if the text ends before or continues after it."""
+        """Skip the end of the list. Return `Damaged` if the list is not closed or if more text follows."""
         if not self.next():
             return self._cut()
         self.place += 1
@@ -119,7 +123,7 @@ class _Text:
         return Damaged(f"the file is not valid JSON: text follows the list at character {self.here:,}")
 
     def value(self) -> Any:
-        """Return the value at `place`, or `Damaged`."""
+        """Return the value at `place`, or `Damaged` if it cannot be read."""
         while True:
             found, end = self._decode()
             if isinstance(found, Damaged):
@@ -137,7 +141,7 @@ class _Text:
     def _decode(self) -> tuple[Any, int]:
         """Return the value and its end position.
 
-        An end of 0 means that the value is `Damaged`, or None because it is incomplete.
+        If the end is 0, the value is `Damaged`, or None because it is incomplete.
         """
         try:
             return _DECODER.raw_decode(self._text, self.place)
@@ -159,7 +163,7 @@ class _Text:
         )
 
     def find_next(self) -> bool:
-        """Move to the next item after a damaged item. Return False if no item follows."""
+        """Move to the item after a damaged item. Return False if there is no such item."""
         self._learn_key()
         if not self._first_key:
             return False
@@ -176,7 +180,10 @@ class _Text:
             self._first_key = key[1]
 
     def _more(self) -> bool:
-        """Read as many characters again as the window holds, so that repeated parsing stays cheap."""
+        """Double the size of the window, which limits the cost of repeated parsing.
+
+        Return False at the end of the file.
+        """
         data = self._file.read(max(WINDOW, len(self._text) - self.place))
         self._is_whole = not data
         self._text = self._text[self.place :] + self._decoder.decode(data, not data)

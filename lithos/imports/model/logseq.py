@@ -1,11 +1,11 @@
-"""Format of Logseq files: page names, properties, journal days and settings.
+"""Formats of Logseq: page names, properties, journal days and settings.
 
-This follows Logseq's documentation (`pages/Filename format.md`, `pages/Properties.md` of
-https://github.com/logseq/docs). Since 0.8.9 a `/` in a page name is `___` in the file name, and characters
-that file names cannot contain are percent-encoded (before 0.8.9: `/` too). Properties are lines `key:: value`
-at the beginning of a page or block. The settings define the journal formats (`:journal/page-title-format`),
-as listed in `pages/logseq.md` of https://github.com/handuozh/personal_logseq. Links in a former format stay
-unchanged.
+The module follows Logseq's documentation (`pages/Filename format.md`, `pages/Properties.md` of
+https://github.com/logseq/docs). Since 0.8.9, a `/` in a page name is `___` in the file name, and characters
+that are not allowed in file names are percent-encoded (before 0.8.9, `/` was too). Properties are lines
+`key:: value` at the beginning of a page or block. The settings define the journal formats
+(`:journal/page-title-format`), which are listed in `pages/logseq.md` of
+https://github.com/handuozh/personal_logseq. Links in an earlier format stay unchanged.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from urllib.parse import unquote
 
 from attrs import field, frozen
 
-#: Default date format of journal page titles and file names if the settings give none.
+#: Default date format of journal titles and file names, used if the settings define no format.
 TITLE_FORMAT: Final = "MMM do, yyyy"
 FILE_FORMAT: Final = "yyyy_MM_dd"
-#: Further formats of day links. None of these formats is ambiguous.
+#: Additional formats of links to days. None of them is ambiguous.
 _FORMATS: Final = (
     "MMM do, yyyy", "MMMM do, yyyy", "do MMM yyyy", "do MMMM yyyy", "MMM d, yyyy", "MMMM d, yyyy",
     "d MMM yyyy", "d MMMM yyyy", "E, yyyy/MM/dd", "EEEE, yyyy/MM/dd", "EEEE, MMM do, yyyy",
     "EEEE, MMMM do, yyyy", "yyyy-MM-dd", "yyyy_MM_dd", "yyyy/MM/dd", "yyyy.MM.dd",
     "yyyy-MM-dd EEEE", "yyyyMMdd", "yyyy年MM月dd日",
 )  # fmt: skip
-#: Ambiguous formats, understood only if the month or the day is above 12.
+#: Ambiguous formats. They are only recognised if the month or day is above 12.
 _DOUBTFUL: Final = (
     ("dd-MM-yyyy", "MM-dd-yyyy"), ("dd/MM/yyyy", "MM/dd/yyyy"), ("dd.MM.yyyy", "MM.dd.yyyy"),
     ("dd_MM_yyyy", "MM_dd_yyyy"), ("E, dd-MM-yyyy", "E, MM-dd-yyyy"), ("E, dd/MM/yyyy", "E, MM/dd/yyyy"),
@@ -54,21 +54,21 @@ _PATTERNS: Final[Mapping[str, str]] = {
     "EE": r"[^\W\d]{2,12}\.?",
     "E": r"[^\W\d]{2,12}\.?",
 }
-#: Maximum characters of a text that may be a day.
+#: Maximum number of characters in a text that may be a day.
 _LONGEST_DAY: Final = 40
 _YEAR: Final = re.compile(r"\d{4}")
 _PROPERTY: Final = re.compile(r"[ \t]*([^\s:,;#\[\](){}\"`]{1,100})::(?:[ \t]+([^\r\n]{0,10000}))?[ \t]*\Z")
 _BULLET: Final = re.compile(r"-[ \t]+")
-#: One name in a list: a link, or the text between two commas.
+#: A name in a list: a link, or the text between two commas.
 _NAME: Final = re.compile(r"[ \t]*#?\[\[([^\[\]\n]{1,1000})\]\]|([^,\n]{1,1000})")
 _SETTING: Final = re.compile(r'^[ \t{]*:([a-z/-]{1,60})[ \t]+"([^"\n]{0,200})"', re.MULTILINE)
-#: Maximum number of property lines at the top of a page.
+#: Maximum number of property lines to read at the top of a page.
 _MOST_PROPERTIES: Final = 200
 
 
 @frozen(kw_only=True)
 class Settings:
-    """Settings for names in `logseq/config.edn`."""
+    """The settings in `logseq/config.edn` that concern names."""
 
     title_format: str = TITLE_FORMAT
     file_format: str = FILE_FORMAT
@@ -77,7 +77,7 @@ class Settings:
 
 
 def read_settings(text: str) -> Settings:
-    """Parse a `config.edn`. Missing and commented-out settings get their defaults."""
+    """Parse the text of a `config.edn`. Settings that are missing or commented out get their defaults."""
     said = dict(_SETTING.findall(text))
     return Settings(
         title_format=said.get("journal/page-title-format") or TITLE_FORMAT,
@@ -88,13 +88,13 @@ def read_settings(text: str) -> Settings:
 
 
 def page_name(stem: str) -> str:
-    """Return the page name for a file name without `.md`."""
+    """Return the page name for a file name without its `.md`."""
     return unquote(stem.replace("___", "/"), errors="replace").strip() or stem
 
 
 @frozen(kw_only=True)
 class Properties:
-    """Properties of a page: its title, names and tags, and other properties as written."""
+    """The properties of a page: its title, names and tags, and all other properties as written."""
 
     title: str | None = None
     aliases: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class Properties:
 
 
 def read_properties(content: str) -> Properties:
-    """Return the page's properties, given as first lines or as first block. Other blocks are ignored."""
+    """Return the page's properties, from its first lines or its first block. Other blocks are ignored."""
     found: dict[str, str] = {}
     begins_block = False
     for number, line in enumerate(content.split("\n", _MOST_PROPERTIES)[:_MOST_PROPERTIES]):
@@ -113,11 +113,11 @@ def read_properties(content: str) -> Properties:
             break
         said = _PROPERTY.match(line.rstrip("\r"), bullet.end() if bullet is not None else 0)
         if said is None:
-            if begins_block:  # the block has its own text, so the properties are the block's
+            if begins_block:  # the block has text, so the properties belong to the block
                 found = {}
             break
         found.setdefault(said[1].lower(), (said[2] or "").strip())
-    found.pop("id", None)  # this is the id of a block
+    found.pop("id", None)  # this is the id of the block
     return Properties(
         title=found.pop("title", "") or None,
         aliases=names_in(found.pop("alias", "")) + names_in(found.pop("aliases", "")),
@@ -145,9 +145,9 @@ def write_day(day: date, day_format: str) -> str:
 
 
 def read_day(text: str, own_format: str) -> date | None:
-    """Parse a text as a day in the graph's own format or an unambiguous format.
+    """Return the day that a text names in the graph's own format or in an unambiguous format.
 
-    Return None for other texts.
+    Return None if the text is not a day.
     """
     text = text.strip()
     if not 8 <= len(text) <= _LONGEST_DAY or _YEAR.search(text) is None:

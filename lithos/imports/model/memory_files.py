@@ -1,7 +1,7 @@
-"""Rules for memory files of coding agents: how to recognise them, their scope, and their imports.
+"""Rules for memory files of coding agents: names, scopes and imports with `@path`.
 
-The known files are `CLAUDE.md`, `CLAUDE.local.md` and `AGENTS.md` in any folder of a project,
-`.claude/rules`, Claude Code's notes on a project (`projects/<project>/memory`), and the notes of its
+Memory files are `CLAUDE.md`, `CLAUDE.local.md` and `AGENTS.md` in any folder of a project, files in
+`.claude/rules`, Claude Code's notes about a project (`projects/<project>/memory`), and the notes of its
 subagents (`.claude/agent-memory/<agent>`).
 """
 
@@ -20,9 +20,10 @@ from lithos.text.pieces import matches_in_lines
 INSTRUCTIONS: Final = frozenset(("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md"))
 INDEX: Final = "MEMORY.md"
 _AGENT_FOLDERS: Final = frozenset(("agent-memory", "agent-memory-local"))
-#: Namespace for memories that apply to every project of a person.
+#: Namespace of memories that apply to all projects of a person.
 USER: Final = "user"
-#: An `@path` as Claude Code reads it: after a line start or blank, with a dot or slash in the path.
+#: An `@path` as Claude Code recognises it: at the start of a line or after white space, and with a dot or
+#: slash in the path.
 _IMPORT: Final = re.compile(r"(?<![^\s(])@((?:~/|\.{1,2}/|/)?[\w.\-/\\]{1,400})")
 #: Titles that carry no information.
 _VAGUE: Final = frozenset({
@@ -33,22 +34,23 @@ _VAGUE: Final = frozenset({
 
 @frozen
 class MemoryScope:
-    """Scope of a memory: its kind (`user`, `project`, `local`, `rules`, `auto`, `agent`) and namespace."""
+    """Scope of a memory: a kind (`user`, `project`, `local`, `rules`, `auto`, `agent`) and a namespace."""
 
     kind: str
     namespace: str
 
 
 def scope_of(path: str, root: str, *, is_home: bool) -> MemoryScope | None:
-    """Return the scope of the file at `path`, relative to a folder named `root`. Return None for other files.
+    """Return the scope of the file at `path`, relative to the folder `root`, or None for other files.
 
-    `is_home` means that the folder is a person's `.claude` and not a project.
+    `is_home` means that the folder is the `.claude` folder of a home directory rather than of a project.
     """
     folders, name = path.split("/")[:-1], path.rpartition("/")[2]
     if not name.endswith(".md"):
         return None
     if "memory" in folders and "projects" in folders[: folders.index("memory")]:
-        # `-home-ann-work-shop` is a project path with dashes. The first dash is dropped.
+        # `-home-ann-work-shop` is the path of a project with dashes instead of slashes. The first dash is
+        # dropped.
         return MemoryScope("auto", folders[folders.index("memory") - 1].strip("-") or "project")
     agent = next((at for at, each in enumerate(folders) if each in _AGENT_FOLDERS), None)
     if agent is not None and (is_home or ".claude" in folders[:agent]):
@@ -63,7 +65,7 @@ def scope_of(path: str, root: str, *, is_home: bool) -> MemoryScope | None:
 
 
 def _instruction_folder(folders: list[str], name: str, *, is_home: bool) -> tuple[str, list[str]] | None:
-    """Return the kind and project folder of an instruction or rules file."""
+    """Return the kind and the project folder of a file with instructions or rules."""
     if is_home and folders[:1] == ["rules"]:
         return "rules", []
     if ".claude" in folders:
@@ -83,7 +85,7 @@ def _joined(root: str, folders: list[str]) -> str:
 
 
 def title_of(heading: str | None, name: str, namespace: str) -> str:
-    """Return a title that distinguishes the file from files of other scopes."""
+    """Return a title that distinguishes the file from files with other scopes."""
     said = (heading or "").strip()
     stem = name.removesuffix(".md")
     if said.lower() in _VAGUE:
@@ -92,9 +94,9 @@ def title_of(heading: str | None, name: str, namespace: str) -> str:
 
 
 def imports_of(content: str, path: str) -> Iterator[str]:
-    """Yield the files that `@path` names in the text of the file at `path`, relative to its folder.
+    """Yield the files that the text of the file at `path` names with `@path`, relative to its folder.
 
-    Code is ignored. Paths in a person's home directory or outside the folder are left out.
+    Code is ignored. Paths in a home directory or outside the folder are left out.
     """
     seen: set[str] = set()
     masked = mask_code(content)
@@ -109,5 +111,5 @@ def imports_of(content: str, path: str) -> Iterator[str]:
 
 
 def visible_path(path: str) -> str:
-    """Return the path without the dots that hide its folders, because Lithos does not read hidden folders."""
+    """Return a path without the dots that hide its folders, because Lithos ignores hidden folders."""
     return "/".join(part.lstrip(".") or "_" for part in path.split("/"))

@@ -1,12 +1,12 @@
-"""Observations and relations in the formats of two memory servers.
+"""Observations and relations in the formats of basic-memory and of the MCP reference memory server.
 
 A basic-memory note states `- [category] text #tag (context)` and `- relation_type [[Target]] (context)`. The
-headings `Observations` and `Relations` are optional: list items count anywhere except in code and quotes. A
-link inside other text is a link and not a relation.
+headings `Observations` and `Relations` are optional: list items count anywhere, except in code and quotes. A
+link inside other text is not a relation.
 
-The file of the MCP reference memory server has one JSON object per line, an entity or a relation: `{"type":
-"entity", "name": ..., "entityType": ..., "observations": [...]}` and `{"type": "relation", "from": ..., "to":
-..., "relationType": ...}`.
+A file of the MCP reference memory server has one JSON object per line. An object is an entity or a relation:
+`{"type": "entity", "name": ..., "entityType": ..., "observations": [...]}` and `{"type": "relation", "from":
+..., "to": ..., "relationType": ...}`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _UNLINKABLE: Final = frozenset("[]|#^")
 
 
 class NoGraphLine(Exception):
-    """Error for a value that is neither an entity nor a relation. The message gives the reason."""
+    """Error: a value is neither an entity nor a relation. The message is the reason."""
 
 
 @frozen
 class Entity:
-    """One remembered entity, with its observations."""
+    """One entity with its observations."""
 
     name: str
     kind: str
@@ -42,7 +42,7 @@ class Entity:
 
 @frozen
 class Relation:
-    """One relation in active voice, with its type as written."""
+    """One relation, with its type as written in the file."""
 
     source: str
     target: str
@@ -50,7 +50,7 @@ class Relation:
 
 
 def read_line(value: Any) -> Entity | Relation:
-    """Return the entity or relation. Raises `NoGraphLine`."""
+    """Return the entity or relation that a JSON value describes. Raises `NoGraphLine`."""
     if not isinstance(value, dict):
         raise NoGraphLine("the line is not a JSON object")
     kind = value.get("type")
@@ -76,7 +76,7 @@ def _entity(value: dict[str, Any]) -> Entity:
 def _observation(item: Any) -> str:
     """Return the text of an observation.
 
-    Forks of the server store an object with the text. Other values become JSON.
+    Some forks of the server store observations as objects with a text. Other values are converted to JSON.
     """
     if isinstance(item, dict):
         item = next((item[key] for key in ("content", "text", "observation") if item.get(key)), item)
@@ -94,7 +94,7 @@ def _relation(value: dict[str, Any]) -> Relation:
 
 
 def entity_blocks(observations: Iterable[str], relations: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the Markdown of an entity, one list item per block: observations, then relations."""
+    """Return the Markdown of an entity as list items: first the observations, then the relations."""
     blocks = [_item(text) for text in observations]
     if not blocks and not relations:
         return ["*No observations.*"]
@@ -109,30 +109,33 @@ def _item(text: str) -> str:
 
 
 def link_to(title: str) -> str:
-    """Return a wiki-link to the note with this title, or the plain title if no link can contain it."""
+    """Return a wiki-link to the note with this title.
+
+    If a link cannot contain the title, return the title.
+    """
     return title if _UNLINKABLE & set(title) else f"[[{title}]]"
 
 
 _ITEM: Final = re.compile(r"^[ \t]*[-*+][ \t]+(?P<text>[^\n]*)$", re.MULTILINE)
 _CATEGORY: Final = re.compile(r"\[([^\[\]()\n]{1,200})\][ \t]+\S")
-#: `[00:00:11]` and similar times in a transcript are not categories.
+#: Times in a transcript, such as `[00:00:11]`, are not categories.
 _CLOCK: Final = re.compile(
     r"\d{1,3}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?(?:\s+-\s+\d{1,3}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?)?"
 )
 _HASHTAG: Final = re.compile(r"(?<!\S)#([^\s#]{1,200})")
 _LINKS_TO: Final = re.compile(r"\s#bm:links_to\s*\Z")
 _TRAILING: Final = ".,;:!?)"
-#: Maximum characters of a list item. Longer items are prose.
+#: Maximum number of characters in an observation or relation. Longer list items are prose.
 _LONGEST: Final = 20_000
-#: Maximum characters of a relation type as written.
+#: Maximum number of characters in a relation type as written.
 _LONGEST_TYPE: Final = NAME + 2
 
 
 @frozen
 class Statement:
-    """Statements of one note.
+    """The observations and relations that one note states.
 
-    The tags are categories, then hashtags of observations. The relations are pairs of type and target.
+    `tags` are the categories and then the hashtags of observations. `relations` are pairs of type and target.
     """
 
     tags: tuple[str, ...]
@@ -157,7 +160,7 @@ def read_statements(content: str) -> Statement:
 
 
 def read_observation(item: str) -> tuple[str, ...] | None:
-    """Return the tags of an observation, category first, or None for another list item."""
+    """Return the tags of an observation, category first. Return None for another list item."""
     item = _LINKS_TO.sub("", item)
     category = _category(item)
     hashtags = [tag_of(found[1].rstrip(_TRAILING)) for found in _HASHTAG.finditer(item)]
@@ -178,7 +181,7 @@ def _category(item: str) -> str | None:
 def read_relation(item: str) -> tuple[str, str] | None:
     """Return the edge type and target of `type [[Target]] (context)`, or None for another list item.
 
-    A type of several words must be quoted. Unquoted words before a link are prose, and so is text after it.
+    A type with several words must be quoted. A list item with other text before or after the link is prose.
     """
     before, opening, rest = item.partition("[[")
     target, closing, after = rest.partition("]]")
@@ -203,7 +206,7 @@ def _label(before: str) -> str | None:
 
 
 def _is_one_group(text: str) -> bool:
-    """Return whether the text is a single pair of parentheses with its content."""
+    """Return whether the text is a single parenthesised group."""
     if not text.startswith("("):
         return False
     depth = 0
@@ -215,6 +218,6 @@ def _is_one_group(text: str) -> bool:
 
 
 def permalink_of(target: str) -> str:
-    """Return the permalink for a link target or `memory://` address: lower case, words joined by `-`."""
+    """Return the permalink for a link target or a `memory://` address, in lower case and joined by `-`."""
     text = target.strip().removeprefix("memory://").lower()
     return re.sub(r"[\s_]+", "-", text).removesuffix(".md").strip("/")

@@ -1,4 +1,4 @@
-"""Parsers for texts, names and dates of other programs, in any encoding and form."""
+"""Parsers for texts, names and dates of other programs, in all encodings and forms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.kernel.values.limits import NAME, TITLE
 from lithos.kernel.values.times import EPOCH, parse_time
 from lithos.text.markdown import one_line
 
-#: Maximum characters of a text that may be a date.
+#: Maximum number of characters in a text that may be a date.
 _LONGEST_DATE: Final = 64
 _DATE_FORMATS: Final = (
     "%Y/%m/%d %H:%M:%S", "%Y/%m/%d", "%Y-%m-%d %H:%M:%S %Z", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M",
@@ -23,17 +23,18 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _REPLACED: Final = "\ufffd"
 _NOT_WORD: Final = re.compile(r"[^\w]+")
 _SPACE: Final = re.compile(r"\s+")
-#: Relation names of other programs, mapped to the names in Lithos.
+#: Relation names of other programs, with the corresponding names in Lithos.
 _RELATIONS: Final = {"relates_to": "related_to", "related": "related_to", "is_related_to": "related_to"}
 _UNNAMED: Final = "related_to"
-#: Bounds and divisors that distinguish nano-, micro- and milliseconds from seconds, largest first.
+#: Lower bounds and divisors that distinguish nano-, micro- and milliseconds from seconds, largest first.
 _EPOCH_UNITS: Final = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 
 
 def decode(data: bytes) -> str:
-    """Decode as UTF-8, else as UTF-16 with a byte-order mark, else as Windows-1252.
+    """Decode bytes as UTF-8, as UTF-16 with a byte-order mark, or otherwise as Windows-1252.
 
-    Windows-1252 includes all printable Latin-1 characters. Never fails: undefined bytes become U+FFFD.
+    Windows-1252 contains all printable Latin-1 characters. Decoding never fails: undefined bytes become
+    U+FFFD.
     """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace")
@@ -44,7 +45,7 @@ def decode(data: bytes) -> str:
 
 
 def clean(text: str) -> str:
-    """Return `text` as a note can hold it: no NULs, lone surrogates as U+FFFD, line breaks as `\\n`."""
+    """Return `text` in the form of a note: no NULs, lone surrogates as U+FFFD, line breaks as `\\n`."""
     if "\0" in text:
         text = text.replace("\0", "")
     if "\r" in text:
@@ -53,18 +54,18 @@ def clean(text: str) -> str:
 
 
 def clean_line(value: Any, limit: int = TITLE) -> str:
-    """Return a text as one line of at most `limit` characters, or "" for a value that is not a text."""
+    """Return a text as one line of at most `limit` characters. Return "" if the value is not a text."""
     if not isinstance(value, str):
         return ""
     return one_line(clean(value[: 8 * limit]))[:limit].rstrip()
 
 
 def parse_moment(value: Any) -> datetime | None:
-    """Parse an epoch (seconds to nanoseconds), ISO 8601, RFC 2822 or common date as UTC.
+    """Parse a Unix time (seconds to nanoseconds), an ISO 8601, RFC 2822 or common date. Return UTC.
 
-    Return None for other values.
+    Return None if the value is not a date.
 
-    A time without a zone counts as UTC.
+    A time without a zone is taken as UTC.
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -86,7 +87,7 @@ def parse_moment(value: Any) -> datetime | None:
 
 
 def of_epoch(number: float) -> datetime | None:
-    """Convert a Unix time to a datetime. Its size decides between seconds, milli-, micro- and nanoseconds."""
+    """Convert a Unix time to a datetime. The size of the number shows its unit (seconds to nanoseconds)."""
     try:
         seconds = float(number)
         for least, divisor in _EPOCH_UNITS:
@@ -113,16 +114,17 @@ def _other_date(text: str) -> datetime | None:
 
 
 def relation_type(text: str) -> str:
-    """Return an edge type for a relation: lower case, words joined by `_`, at most `NAME` characters.
+    """Return the edge type for a relation: lower case, words joined by `_`, at most `NAME` characters.
 
-    `Relates to` becomes `related_to`, which Lithos knows, and so does a name without letters.
+    `Relates to` becomes `related_to`, which is an edge type of Lithos. A name without letters also becomes
+    `related_to`.
     """
     name = _NOT_WORD.sub("_", clean(text[: 2 * NAME]).strip().lower()).strip("_")[:NAME].rstrip("_")
     return _RELATIONS.get(name, name) or _UNNAMED
 
 
 def tag_of(text: str) -> str:
-    """Return a name as a tag without blanks, leading `#` or brackets, or "" if nothing remains."""
+    """Return a name as a tag without white space, leading `#` and brackets, or "" if nothing remains."""
     name = _SPACE.sub("-", clean(text[: 2 * NAME]).strip().lstrip("#").strip())
     return name.strip("[](){},;:\"'").strip("-")[:NAME]
 
@@ -133,7 +135,10 @@ def tags_of(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def digest(parts: Iterable[str]) -> str:
-    """Return a hexadecimal hash that changes with any part and with the borders between parts."""
+    """Return a hexadecimal hash of several texts.
+
+    Moving characters from one text to the next changes the hash.
+    """
     found = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")

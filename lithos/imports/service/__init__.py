@@ -1,7 +1,6 @@
 """Planning and running of an import.
 
-Only its own package imports this package.
-It must not change notes without the note writer.
+Only the `imports` package imports this package. It must not change notes without the note writer.
 """
 
 ROLE = "service"

@@ -1,6 +1,6 @@
-"""Links of imported notes that have no target.
+"""Dead links in imported notes.
 
-Dead links are reported once all notes are imported (docs/spec/integration.md §1).
+Dead links are reported after all notes have been imported (docs/spec/integration.md §1).
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from attrs import define, field, frozen
 from lithos.imports.model.importing import Record
 from lithos.notes.links.links import LinkTable, scan_targets
 
-#: Maximum links to check in one import. Links of further notes are not checked.
+#: Maximum number of links to check in one import. Links in later notes are not checked.
 MOST_LINKS: Final = 1_000_000
-#: Maximum number of dead links in one response.
+#: Maximum number of dead links per response.
 PAGE: Final = 500
-#: Maximum characters of a reported link.
+#: Maximum number of characters of a link in the report.
 _SHOWN: Final = 200
 
-#: Function that returns the id of the note that a link means, or None.
+#: Function that returns the id of the note to which a link refers, or None.
 Resolve = Callable[[str], str | None]
 
 
 @frozen
 class DeadLink:
-    """One dead link: its place in the source, and its text as written or in brackets."""
+    """A dead link: its position in the source, and its text (as written, or in brackets)."""
 
     position: str
     target: str
@@ -36,17 +36,20 @@ class DeadLink:
 
 @define(eq=False)
 class LinksOfImport:
-    """Links of all notes in one import, and in a dry run the names of the planned notes."""
+    """The links of all notes in one import. In a dry run, also the names of the planned notes."""
 
     _links: dict[str, tuple[str, ...]] = field(factory=dict)  # bounded: at most MOST_LINKS
     _lost: dict[str, tuple[str, ...]] = field(factory=dict)
     _count: int = 0
     _planned: LinkTable = field(factory=LinkTable)
-    #: The links without a target, or None until all links have been checked.
+    #: The dead links. None until all links have been checked.
     dead: list[DeadLink] | None = None
 
     def add(self, record: Record, note_id: str, path: str, *, is_plan: bool) -> None:
-        """Remember the links of a record. In a plan, also remember the names of the planned note."""
+        """Remember the links of a record.
+
+        If `is_plan` is true, also remember the names of the planned note.
+        """
         targets = tuple(dict.fromkeys(scan_targets(record.content, path)))
         if is_plan:
             self._planned.add(note_id, path, record.title, record.aliases)
@@ -59,7 +62,7 @@ class LinksOfImport:
             self._lost[record.position] = record.dead
 
     def find(self, resolve: Resolve) -> Iterator[DeadLink | None]:
-        """Check each link in source order. Yield the dead link, or None for a link that leads to a note."""
+        """Check all links in source order. Yield the dead link, or None if the link leads to a note."""
         known: dict[str, bool] = {}
         for position in dict.fromkeys(chain(self._links, self._lost)):
             for target in self._links.get(position, ()):

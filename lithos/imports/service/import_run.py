@@ -1,8 +1,8 @@
 """One import run: reads a source in a thread, sends batches of records to the writer, and reports.
 
-The run takes place in the command. The notes are written in the same process, or by the server that owns the
-data directory. Memory use is two batches for a source of any size. The report counts all results and lists a
-bounded number of rows that need attention.
+The run is part of the command. The notes are written in the same process, or by the server that owns the data
+directory. Memory is needed for two batches, whatever the size of the source. The report counts all results
+and lists a limited number of rows that need attention.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ from lithos.imports.service.records import (
 from lithos.notes.files.lookup import list_attachments
 from lithos.notes.links.links import FileNames
 
-#: Maximum rows listed for each kind of result. Further rows are only counted.
+#: Maximum number of rows to list for each kind of result. Further rows are only counted.
 MOST_LISTED: Final = 100
-#: Maximum characters of a position, path or reason in a row.
+#: Maximum number of characters in a position, path or reason of a row.
 LONGEST: Final = 500
 
 COPIED: Final = "copied"
 EQUAL: Final = "unchanged"
 CONFLICT: Final = "conflict"
 ATTACHMENT_RESULTS: Final = (COPIED, EQUAL, CONFLICT, FAILED)
-#: Kinds of listed rows in addition to the results of records.
+#: Kinds of listed rows, in addition to the results of records.
 NOTICE: Final = "notice"
 ATTACHMENT: Final = "attachment"
 EDGE: Final = "edge"
 DEAD_LINK: Final = "dead_link"
 ROW: Final = "row"
-#: Result of table rows that were not imported. The list gives the reasons.
+#: Result of table rows that were not imported. The list shows the reasons.
 KEPT: Final = "left"
 TABLE_RESULTS: Final = (CREATED, UPDATED, UNCHANGED, KEPT)
 _LISTED: Final = (
@@ -79,7 +79,7 @@ _LISTED: Final = (
 
 @frozen
 class ReportedRecord:
-    """One line of a list: the place in the source, the note here, and the reason."""
+    """One row of a list: the position in the source, the note here, and the reason."""
 
     what: str
     position: str
@@ -89,22 +89,22 @@ class ReportedRecord:
 
 @define(eq=False)  # bounded: fixed kinds and results
 class ImportReport:
-    """Results of an import or of its dry run."""
+    """The results of an import or of a dry run."""
 
     source: str
     options: Options
     results: Counter[str] = field(factory=Counter)
     attachments: Counter[str] = field(factory=Counter)
     edges: Counter[str] = field(factory=Counter)
-    #: Links, tags and dates of the notes that were created, updated or unchanged.
+    #: Numbers of links, tags and dates in notes that were created, updated or unchanged.
     carried: Counter[str] = field(factory=Counter)
-    #: Number of rows per table and result.
+    #: Number of rows, by table and by result.
     tables: dict[str, Counter[str]] = field(factory=dict)
     listed: dict[str, list[ReportedRecord]] = field(factory=dict)
     counted: Counter[str] = field(factory=Counter)
 
     def add(self, outcome: ImportResult, record: Record | None = None) -> None:
-        """Count and list the outcome of a record."""
+        """Count a record and add it to the list of its outcome."""
         self.results[outcome.result] += 1
         if outcome.result != UNCHANGED:
             self.tell(outcome.result, outcome.position, outcome.reason, outcome.path)
@@ -116,7 +116,7 @@ class ImportReport:
             self.carried["dates"] += (record.created_at is not None) + (record.updated_at is not None)
 
     def add_rows(self, table: str, carried: Carried) -> None:
-        """Count the results for the rows of a table, and list the rows that were not imported."""
+        """Count the results for the rows of a table. List the rows that were not imported."""
         counts = self.tables.setdefault(table, Counter())
         counts[CREATED] += carried.created
         counts[UPDATED] += carried.updated
@@ -126,7 +126,7 @@ class ImportReport:
             self.tell(ROW, f"{table} {row.key}", row.reason)
 
     def tell(self, what: str, position: str, reason: str, path: str | None = None) -> None:
-        """Add a row to the list `what`. Beyond `MOST_LISTED`, the row is only counted."""
+        """Add a row to the list `what`. If the list has `MOST_LISTED` rows, the row is only counted."""
         self.counted[what] += 1
         rows = self.listed.setdefault(what, [])
         if len(rows) < MOST_LISTED:
@@ -134,7 +134,7 @@ class ImportReport:
 
     @property
     def note_results(self) -> tuple[str, ...]:
-        """Return the possible outcomes for notes. "proposed" is included only if notes were proposed."""
+        """Return the possible outcomes for notes. "proposed" is only included if there are such notes."""
         return (*RESULTS, PROPOSED) if self.results[PROPOSED] else RESULTS
 
     @property
@@ -174,19 +174,20 @@ class ImportReport:
         }
 
 
-#: Maximum records of a batch, and maximum bytes unless a single record is larger.
+#: Limits of a batch: maximum number of records, and maximum number of bytes. A single larger record is
+#: allowed.
 BATCH: Final = 64
 BATCH_BYTES: Final = 1_000_000
-#: Maximum batches in progress: one is planned while the other is written.
+#: Maximum number of batches in progress. One batch is planned while another batch is written.
 AHEAD: Final = 2
-#: Number of edges sent in one request.
+#: Number of edges to send in one request.
 EDGES: Final = 100
 
 
 class ImportWriter(Protocol):
-    """Port of a writer that decides about records and writes them.
+    """Port: decides how to handle records, and writes them.
 
-    It is `imports.service.importing`, in this process or in the server.
+    The implementation is `imports.service.importing`, in this process or in the server.
     """
 
     async def begin(self, options: Options) -> ImportSession:
@@ -199,22 +200,22 @@ class ImportWriter(Protocol):
         """Create or update typed edges."""
 
     async def dead_links(self, session_id: str, start: int) -> list[DeadLink]:
-        """Return some of the links that lead to no note."""
+        """Return the next dead links, starting with number `start`."""
 
     async def carry(self, session_id: str, batch: RowBatch) -> Carried:
-        """Merge rows of a table."""
+        """Import rows of a table and return the results."""
 
     async def end(self, session_id: str) -> None:
         """End the import."""
 
 
-#: Function that is called with the number of finished items.
+#: Function that receives the number of finished items.
 ImportProgress = Callable[[int], None]
 
 
 @define(eq=False)
 class ImportRun:
-    """One import run over a source."""
+    """One run of an import from a source."""
 
     source: Source
     path: Path
@@ -223,14 +224,14 @@ class ImportRun:
     told: ImportProgress
     report: ImportReport = field(init=False)
     _done: int = 0
-    #: Names of attachments in this import.
+    #: The names of the attachments in this import.
     _files: FileNames = field(factory=FileNames, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.report = ImportReport(str(self.path), self.options)
 
     async def run(self) -> ImportReport:
-        """Import the whole source. Raises `ImportRefused`, `OSError` and errors of the writer."""
+        """Import the complete source. Raises `ImportRefused`, `OSError` and errors of the writer."""
         begun = await self.writer.begin(self.options)
         send, receive = trio.open_memory_channel[list[Item]](0)
         with tempfile.TemporaryFile("w+", encoding="utf-8") as spool:
@@ -266,17 +267,17 @@ class ImportRun:
         *,
         task_status: trio.TaskStatus[None],
     ) -> None:
-        """Send a batch to the writer, and report its results after those of the previous batch."""
+        """Send a batch to the writer. Its results are reported after the results of the previous batch."""
         records: list[Record] = []
         for item in items:
             if not isinstance(item, Record):
                 continue
-            too_large = excess_of(item, begun.content_limit)  # a server would refuse the whole batch
+            too_large = excess_of(item, begun.content_limit)  # else a server refuses the whole batch
             if too_large:
                 self.report.add(ImportResult(item.position, MALFORMED, reason=too_large))
             else:
                 records.append(item)
-        task_status.started()  # the next batch may start after this one
+        task_status.started()  # the next batch may start now
         outcomes = await self.writer.take(begun.session, records) if records else []
         await before.wait()
         for record, outcome in zip(records, outcomes, strict=True):
@@ -313,7 +314,7 @@ class ImportRun:
             self.report.tell(ATTACHMENT, item.path, reason)
 
     async def _tell_dead_links(self, begun: ImportSession) -> None:
-        """List the links that lead to no note and to no imported or existing file."""
+        """Report the links that lead neither to a note nor to an imported or existing file."""
         start, there = 0, FileNames()
         while found := await self.writer.dead_links(begun.session, start):
             if not start:
@@ -338,12 +339,12 @@ class ImportRun:
 
 
 def _next_batch(items: Iterator[Item]) -> list[Item]:
-    """Return the next items in source order, or an empty list at the end. Blocks."""
+    """Return the next items in source order, or an empty list at the end of the source. Blocks."""
     batch: list[Item] = []
     size = 0
     for item in items:
         batch.append(item)
-        alone = BATCH_BYTES if isinstance(item, RowBatch) else 500  # rows are sent separately
+        alone = BATCH_BYTES if isinstance(item, RowBatch) else 500  # a batch of rows is sent separately
         size += size_of(item) if isinstance(item, Record) else alone
         if len(batch) >= BATCH or size >= BATCH_BYTES:
             break

@@ -1,9 +1,9 @@
-"""Import service: takes records in batches and decides, note by note, how to handle each record.
+"""Import service: receives records in batches and decides how to handle each record.
 
-A record is recognised by the mark in its note (`rendering.MARK`). No other state is needed, so a killed
-import continues where it stopped when it is run again. Notes are written like any other note, with
-durability, versions and events. A batch is first planned in order and then written as a whole, so that its
-notes share disk syncs. Other writers get their turn between two batches.
+A note contains a mark (`rendering.MARK`) that identifies its record. There is no other state, so a killed
+import continues when it is run again. Notes are written in the usual way, with durability, versions and
+events. A batch is first planned in order and then written as a whole, so that its notes share disk syncs.
+Other writers can write between two batches.
 """
 
 from __future__ import annotations
@@ -68,64 +68,66 @@ from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.text.words.analysis import name_key
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: UUIDv5 namespace for the ids of imported notes, made from kind and id of the record.
+#: UUIDv5 namespace for the ids of imported notes. An id is made from the record's kind and id.
 _NAMESPACE: Final = uuid.UUID("5f0f4c52-8c14-5c6e-9d0c-6a4f3b6f1c7e")
-#: Maximum file names to try before an unused name is made from the id.
+#: Maximum number of file names to try. If all of them are used, the id becomes part of the name.
 _NAMES_TRIED: Final = 20
-#: Maximum attempts to decide about a record whose note changed meanwhile.
+#: Maximum number of attempts to handle a record whose note keeps changing.
 _RETRIES: Final = 5
-#: Maximum titles kept to find the targets of edges. Beyond them only ids are matched.
+#: Maximum number of titles to remember for finding the targets of edges. Notes with other titles are only
+#: found by id.
 MOST_TITLES: Final = 200_000
-#: Maximum records of a run to check for duplicates. Later duplicates count as changes of the same record.
+#: Maximum number of records per run that are checked for duplicates. A later duplicate counts as a change of
+#: its record.
 MOST_SEEN: Final = 2_000_000
-#: Links resolved per turn of the event loop, about a millisecond.
+#: Number of links to resolve per turn of the event loop, which takes about a millisecond.
 _LINKS_A_TURN: Final = 200
-#: Provenance of edges written by an import.
+#: Provenance of the edges that an import writes.
 PROVENANCE: Final = "imported"
 EDGE_NAMESPACE: Final = "default"
 
 
 class NoImport(LithosError):
-    """Error for an import that has ended or was replaced by another. The message says what to do."""
+    """Error: an import has ended or was replaced by another import. The message says what to do."""
 
 
 @define(eq=False)
 class _Session:
-    """State of one import: the notes of records of its kind, and the ids and paths already promised."""
+    """State of one import: the notes of its kind of source, and the ids and paths already assigned."""
 
     id: str
     options: Options
-    #: Note id by `key_of` the record, or "" in a dry run for a note that would be created.
+    #: Note id by the `key_of` of the record. In a dry run, it is "" for a note that would be created.
     notes: dict[int, str] = field(factory=dict)
-    #: Keys of the records in this run.
+    #: Keys of the records seen in this run.
     seen: set[int] = field(factory=set)
-    #: Hashes of the note paths in this run.
+    #: Hashes of the note paths used in this run.
     paths: set[int] = field(factory=set)
     titles: dict[int, str] = field(factory=dict)
-    #: Hashes of the ids that files of this run contain.
+    #: Hashes of the ids that the files of this run contain.
     own_ids: set[int] = field(factory=set)  # bounded: one number for each note that an import makes
-    #: Facts about imported table rows.
+    #: Facts to remember about imported table rows.
     remembered: Remembered = field(factory=Remembered)
-    #: Links of the notes, checked after all notes are imported.
+    #: Links in the notes, which are checked after all notes have been imported.
     links: LinksOfImport = field(factory=LinksOfImport)
-    #: Lock for planning one batch at a time, because each plan depends on the previous batches.
+    #: Only one batch is planned at a time, because each plan depends on the previous batches.
     planning: trio.Lock = field(factory=trio.Lock)
 
 
 @frozen
 class _Step:
-    """One record to write, and the file that it replaces."""
+    """A record to write, and the file that it replaces."""
 
     record: Record
     target: NoteTarget
     key: int
-    #: Digest of the replaced file, or None for a new note.
+    #: Digest of the file that is replaced, or None for a new note.
     replaced: str | None
     notices: tuple[str, ...] = ()
 
 
 class Importing:
-    """Import service of one knowledge base. It runs one import at a time."""
+    """Import service of one knowledge base. Only one import can run at a time."""
 
     def __init__(
         self,
@@ -153,14 +155,14 @@ class Importing:
         self._ignored = files.ignored
         self._content_limit = storage.max_content_size_bytes
         self._tables = RowImporter(coordinator.mailbox, memory.mailbox)
-        #: Called before each batch, because more writes will follow.
+        #: Called before each batch to announce that more writes will follow.
         self._gather = fulltext_indexer.gather
         self._session: _Session | None = None
 
     async def begin(self, options: Options) -> ImportSession:
-        """Begin an import. An unfinished import, for example of a killed command, ends.
+        """Begin an import. An unfinished import, for example of a killed command, is ended.
 
-        Raises `InvalidInput` for a folder that cannot contain notes.
+        Raises `InvalidInput` if the target folder cannot contain notes.
         """
         for name, value in (("agent", options.agent), ("kind", options.kind)):
             check_text(name, value, NAME)
@@ -188,7 +190,7 @@ class Importing:
         return ImportSession(session.id, self._notes_folder, self._content_limit)
 
     async def take(self, session_id: str, records: Sequence[Record]) -> list[ImportResult]:
-        """Write a batch of records, or report the changes of a dry run. Raises `NoImport`."""
+        """Write a batch of records. In a dry run, only report the changes. Raises `NoImport`."""
         session = self._find(session_id)
         outcomes: list[ImportResult | None] = [None] * len(records)
         steps: dict[int, _Step] = {}
@@ -239,9 +241,9 @@ class Importing:
         return results
 
     async def dead_links(self, session_id: str, start: int) -> list[DeadLink]:
-        """Return links that lead to no note, from number `start` on. The list is empty after the last link.
+        """Return dead links, starting with number `start`. The list is empty after the last link.
 
-        Links to files are included. Raises `NoImport`.
+        The links include links to files. Raises `NoImport`.
         """
         session, graph = self._find(session_id), self._catalogue.graph
         while not graph.settle(1):
@@ -258,7 +260,10 @@ class Importing:
         return links.dead[start : start + PAGE]
 
     async def carry(self, session_id: str, batch: RowBatch) -> Carried:
-        """Merge rows of a table, or report the changes of a dry run. Raises `NoImport`, `StorageFailed`."""
+        """Import rows of a table.
+
+        In a dry run, only report the changes. Raises `NoImport`, `StorageFailed`.
+        """
         session = self._find(session_id)
         options = session.options
         batch, foreign = own_rows(batch, options)
@@ -309,7 +314,7 @@ class Importing:
     # -- planning ------------------------------------------------------------------------------
 
     async def _plan(self, session: _Session, record: Record) -> ImportResult | _Step:
-        """Decide the action for a record, given the decisions for the previous records."""
+        """Decide how to handle a record, based on the decisions about earlier records."""
         options, where = session.options, record.position
         if foreign := options.names_another(record.author, record.properties.get("author")):
             return ImportResult(where, FAILED, reason=foreign)
@@ -342,14 +347,14 @@ class Importing:
     def _note_links(
         self, session: _Session, record: Record, planned: ImportResult | _Step, entry: Entry | None
     ) -> None:
-        """Remember the links of a record that is or becomes a note."""
+        """Remember the links of a record that is a note or becomes one."""
         if isinstance(planned, _Step):
             note_id, path = planned.target.note_id, planned.target.path
         elif entry is not None and planned.result == UNCHANGED:
             note_id, path = entry.note.id, entry.path
         else:
             return
-        if record.text is not None:  # over HTTP such a record has no content
+        if record.text is not None:  # records without text have no content if they were sent over HTTP
             try:
                 document = parse_document(record.text, path, EPOCH, "-", self._catalogue.style)
             except UnreadableNote:
@@ -366,7 +371,7 @@ class Importing:
     async def _plan_again(
         self, session: _Session, record: Record, key: int, entry: Entry
     ) -> ImportResult | _Step:
-        """Decide about a record that already has a note."""
+        """Decide how to handle a record that already has a note."""
         mark = read_mark(entry.note.extra)
         assert mark is not None
         if mark.hash == record.hash:
@@ -388,12 +393,12 @@ class Importing:
         return _Step(record, target, key, digest_of(loaded.source.data))
 
     def _plan_new(self, session: _Session, record: Record, key: int) -> ImportResult | _Step:
-        """Choose the id and path of a record without a note."""
+        """Choose the id and the path for a record without a note."""
         options = session.options
         mark_id = _mark_id(options, record.id)
         note_id = str(uuid.uuid5(_NAMESPACE, f"{options.kind}\0{mark_id}"))
         if key in self._ledger or note_id in self._catalogue:
-            note_id = str(uuid.uuid4())  # the versions of a deleted note keep its old id
+            note_id = str(uuid.uuid4())  # the old id belongs to the versions of the deleted note
         try:
             path, notices = self._choose_path(session, record, note_id)
         except InvalidInput as refusal:
@@ -410,7 +415,7 @@ class Importing:
     def _choose_path(
         self, session: _Session, record: Record, note_id: str, taken: frozenset[str] = frozenset()
     ) -> tuple[str, tuple[str, ...]]:
-        """Return an unused path close to the requested one, with notices. Raises `InvalidInput`."""
+        """Return an unused path similar to the requested path, with notices. Raises `InvalidInput`."""
         into = session.options.into
         name = (
             file_name_of(record.title, note_id)
@@ -444,7 +449,7 @@ class Importing:
         return self._catalogue.holder(path) is None and hash(name_key(path)) not in session.paths
 
     def _to_make(self, path: str | None, name: str) -> str:
-        """Return the path of a new note with parts that every disk can store. Raises `InvalidInput`."""
+        """Return a path for a new note that every disk can store. Raises `InvalidInput`."""
         return self._catalogue.path_to_make(portable_path(resolve_new_path(path, name)))
 
     # -- writing ---------------------------------------------------------------------------------
@@ -469,7 +474,7 @@ class Importing:
         outcomes: list[ImportResult | None],
         number: int,
     ) -> None:
-        """Write one note. Decide again if its path was taken or its file changed meanwhile."""
+        """Write one note. If its path was taken or its file changed in the meantime, decide again."""
         record, taken = step.record, frozenset[str]()
         for _ in range(_RETRIES + _NAMES_TRIED):
             if isinstance(made, LithosError):
@@ -516,7 +521,7 @@ class Importing:
                 expected=step.replaced,
             )
         )
-        if note_id != step.target.note_id:  # the file contains its own id
+        if note_id != step.target.note_id:  # the file contains an id
             self._remember(session, step.record, step.key, note_id)
             session.titles[_title_key(step.record.title)] = note_id
         notices = (*step.notices, *made.notices)
@@ -524,9 +529,9 @@ class Importing:
 
 
 def _mark_id(options: Options, record_id: str) -> str:
-    """Return the id for the mark.
+    """Return the record id to store in the note's mark.
 
-    It includes the folder, so that two sources with equal ids stay separate.
+    The id includes the folder, so that records of two sources with equal ids are distinguished.
     """
     return f"{options.into}/{record_id}" if options.into else record_id
 

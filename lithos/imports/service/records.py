@@ -1,8 +1,8 @@
-"""JSON form of records and table rows, sent from the command to the server that writes them.
+"""JSON form of records and table rows. The command sends it to the server that writes them.
 
-Table rows are sent to the actors that own the databases, one transaction per batch. A run remembers three
-things: tasks whose ids are taken here, so that rows of the imported task are not attached to another object;
-notes that got another id; and tasks to announce as ready at the end.
+Table rows are sent to the actors that own the databases, with one transaction per batch. A run remembers
+three things: tasks whose ids are already used here, so that no rows are attached to the wrong task; notes
+that got another id; and tasks to announce as ready at the end.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from lithos.tasks.model.imported_tables import TASKS, SettleTasks
 
 #: Maximum seconds for one batch.
 DEADLINE: Final = 120.0
-#: Tasks whose readiness is checked in one transaction.
+#: Number of tasks whose readiness is checked in one transaction.
 SETTLED_AT_ONCE: Final = 100
-#: Maximum tasks, and notes with another id, that one run remembers.
+#: Maximum number of tasks, and of notes with another id, that one run remembers.
 MOST_REMEMBERED: Final = 1_000_000
 _TASK_COLUMNS: Final = ("task_id", "from_task_id", "to_task_id")
-_TASK_TAKEN: Final = "the id of its task is taken here"
+_TASK_TAKEN: Final = "its task id is already used here"
 
 
 @define(eq=False)
 class Remembered:
-    """Facts that one run remembers about imported rows."""
+    """Facts about imported rows that one run remembers."""
 
-    #: Ids of imported tasks that are taken here by other objects.
+    #: Ids of imported tasks that other objects already use here.
     taken: set[str] = field(factory=set)
     tasks: dict[str, None] = field(factory=dict)
-    #: New id of each note whose own id was taken.
+    #: New id of each note whose original id was already used.
     renamed: dict[str, str] = field(factory=dict)
 
     def rename(self, said: str, note_id: str) -> None:
-        """Remember that the note with the id `said` has another id here."""
+        """Remember that the note with the original id `said` has the id `note_id` here."""
         if said != note_id and len(self.renamed) < MOST_REMEMBERED:
             self.renamed[said] = note_id
 
@@ -61,7 +61,7 @@ class RowImporter:
         self._memory = memory
 
     async def carry(self, remembered: Remembered, batch: RowBatch, agent: str, *, dry_run: bool) -> Carried:
-        """Import the rows of a batch for `agent` and return the results. Raises `StorageFailed`."""
+        """Import the rows of a batch for `agent`. Return the results. Raises `StorageFailed`."""
         table, taken = batch.table, remembered.taken
         places = [number for number, name in enumerate(table.names) if name in _TASK_COLUMNS]
         rows, kept = _separate(
@@ -90,7 +90,7 @@ class RowImporter:
         return attrs.evolve(carried, kept=(*kept, *carried.kept))
 
     async def settle(self, remembered: Remembered, agent: str) -> None:
-        """Announce the imported tasks that are ready, after all rows are imported."""
+        """Announce the imported tasks that are ready. Call this after all rows are imported."""
         async for some in slices(list(remembered.tasks), SETTLED_AT_ONCE):
             await self._coordinator.ask(SettleTasks(agent=agent, task_ids=tuple(some)), within=DEADLINE)
 
@@ -98,7 +98,7 @@ class RowImporter:
 def _separate(
     batch: RowBatch, why_not: Callable[[TableRow], str]
 ) -> tuple[tuple[TableRow, ...], list[KeptRow]]:
-    """Split the rows into importable rows and rows with a reason against the import."""
+    """Split the rows: those that can be imported, and those that cannot, with the reasons."""
     free, kept = list[TableRow](), list[KeptRow]()
     for row in batch.rows:
         if reason := why_not(row):
@@ -118,7 +118,7 @@ def own_rows(batch: RowBatch, options: Options) -> tuple[RowBatch, list[KeptRow]
 
 
 def rename_notes(table: CarriedTable, row: TableRow, renamed: dict[str, str]) -> TableRow:
-    """Return a row with the note ids used here, including ids in the lists of receipts."""
+    """Return a row with the note ids that are used here, also in the lists of receipts."""
     if not renamed:
         return row
     values = list(row)
@@ -135,15 +135,15 @@ def rename_notes(table: CarriedTable, row: TableRow, renamed: dict[str, str]) ->
 
 
 def batch_to_json(batch: RowBatch) -> dict[str, object]:
-    """Return a batch as JSON for HTTP."""
+    """Return a batch as JSON for the HTTP request."""
     rows = [list(row) for row in batch.rows]
     return {"table": batch.table.name, "rows": rows, "source": batch.source, "is_look": batch.is_look}
 
 
 def batch_from_json(given: dict[str, object]) -> RowBatch:
-    """Return the batch that `batch_to_json` wrote.
+    """Return the batch from the JSON that `batch_to_json` returned.
 
-    Raises `KeyError`, `TypeError` or `ValueError` for other values.
+    Raises `KeyError`, `TypeError` or `ValueError` if the JSON has another form.
     """
     table, rows = TABLES[str(given["table"])], given["rows"]
     if not isinstance(rows, list):
@@ -156,13 +156,13 @@ def batch_from_json(given: dict[str, object]) -> RowBatch:
     return RowBatch(table, tuple(map(tuple, rows)), str(given["source"]), given["is_look"] is True)
 
 
-#: Maximum values in the properties of one record. One HTTP import step may hold twice as many.
+#: Maximum number of values in the properties of one record. One import request may contain twice as many.
 MOST_VALUES: Final = 100_000
 _TEXTS = ("path", "source_url", "note_type", "namespace", "author")
 
 
 def record_to_json(record: Record) -> dict[str, Any]:
-    """Return the record as JSON without empty fields. `text` is UTF-8."""
+    """Return a record as JSON. Empty fields are left out. `text` is UTF-8."""
     given = attrs.asdict(record, recurse=False) | {
         "content": "" if record.text is not None else record.content,
         "created_at": format_optional(record.created_at),
@@ -174,9 +174,9 @@ def record_to_json(record: Record) -> dict[str, Any]:
 
 
 def record_from_json(given: Mapping[str, Any]) -> Record:
-    """Return the record that `record_to_json` wrote.
+    """Return the record from the JSON that `record_to_json` returned.
 
-    Raises `KeyError`, `TypeError` or `ValueError` for other values.
+    Raises `KeyError`, `TypeError` or `ValueError` if the JSON has another form.
     """
     text = given.get("text")
     return Record(
@@ -209,18 +209,18 @@ def _time(value: Any) -> datetime | None:
 
 
 def size_of(record: Record) -> int:
-    """Return about how many bytes a record takes.
+    """Return the approximate size of a record in bytes.
 
-    Its text, properties and edges are counted in characters.
+    Characters of the text, properties and edges are counted as bytes.
     """
     text = len(record.text) if record.text is not None else len(record.content)
-    # Counted five times, because the number of values in a batch is limited too.
+    # Properties count five times, because the number of values in a batch is limited too.
     properties = 5 * len(_properties_of(record))
     return text + properties + 100 * (len(record.edges) + len(record.tags)) + 500
 
 
 def excess_of(record: Record, limit: int) -> str:
-    """Return why a record is too large for a note, or "" if it fits."""
+    """Return why a record is too large for a note, or "" if it is not."""
     content = record.content.encode("utf-8", "surrogatepass") if record.text is None else record.text
     if len(content) <= limit:
         if not holds_more_values(_properties_of(record), MOST_VALUES):
@@ -238,19 +238,19 @@ def _properties_of(record: Record) -> bytes:
 
 @frozen
 class Options:
-    """Options of an import. `into` is a folder below the notes folder, or "" for the top."""
+    """Options of an import. `into` is a folder inside the notes folder, or "" for the notes folder itself."""
 
     kind: str
     agent: str
     into: str = ""
     dry_run: bool = False
-    #: True to create notes again that were deleted here.
+    #: True if notes that were deleted here are created again.
     recreate: bool = False
-    #: True if the importing agent is bound, so that nothing is written under another name.
+    #: True if the importing agent is bound. Then nothing may be written under another name.
     is_bound: bool = False
 
     def names_another(self, *names: object) -> str:
-        """Return why a bound agent may not write under these names.
+        """Return why a bound agent may not write under the names in the options.
 
         Return "" if the agent may write. Empty names are allowed.
         """
@@ -274,9 +274,9 @@ class ImportSession:
 
 @frozen
 class ImportResult:
-    """Result of a record: one of the constants below, the path of its note, and the reason.
+    """The result for a record: one of the constants below, the path of its note, and the reason.
 
-    `notices` report further deviations to a person, such as a path other than the requested one.
+    `notices` inform a person about other differences, such as a path other than the requested path.
     """
 
     position: str
@@ -289,17 +289,17 @@ class ImportResult:
 CREATED = "created"
 UPDATED = "updated"
 UNCHANGED = "unchanged"
-#: The record changed at the source, and its note changed here.
+#: The record changed in the source, and its note was changed here.
 CHANGED_HERE = "changed here"
 DELETED_HERE = "deleted here"
 DUPLICATE = "duplicate"
 MALFORMED = "malformed"
 FAILED = "failed"
-#: The note waits for approval by a person.
+#: The note waits for a person's approval.
 PROPOSED = "proposed"
 RESULTS = (CREATED, UPDATED, UNCHANGED, CHANGED_HERE, DELETED_HERE, DUPLICATE, MALFORMED, FAILED)
 
-#: Results of edges.
+#: Results for edges.
 EDGE_MADE = "made"
 EDGE_THERE = "there already"
 EDGE_MISSING = "missing"
@@ -308,7 +308,7 @@ EDGE_RESULTS = (EDGE_MADE, EDGE_THERE, EDGE_MISSING)
 
 @frozen
 class SourceEdge:
-    """Typed edge of a source: the id of its record, and the id or title of its target."""
+    """A typed edge of a source: the id of its record, and the id or title of its target."""
 
     source: str
     relation: str

@@ -1,8 +1,9 @@
-"""Conversion of a record to the bytes of its note. Pure, so run it in a thread.
+"""Conversion of a record to the bytes of its note. It has no side effects, so it can run in a thread.
 
-The extra key `imported_from` has the kind and id of the record and two hashes in `hash`: of the record, and
-of the note written here. The second hash shows later whether the note was changed here, without any other
-stored state. Changes by a person, agent or tool change that hash. Enrichment, which adds entities, does not.
+The extra frontmatter key `imported_from` contains the kind and id of the record and, in `hash`, two hashes:
+one of the record, and one of the note as the import wrote it. If the second hash no longer matches, the note
+was changed here by a person, an agent or a tool. No other state is needed. Enrichment, which adds entities,
+does not affect the hash.
 """
 
 from __future__ import annotations
@@ -30,16 +31,17 @@ from lithos.text.yaml.vault_style import VaultStyle
 
 MARK: Final = "imported_from"
 _OWNED: Final = frozenset(OWNED_KEYS)
-#: Keys that may change although the note's content stays the same.
+#: Keys that may change although the content of the note stays the same.
 _NOT_SAID: Final = frozenset(("id", "version", "created_at", "updated_at", "contributors"))
 _FOUND: Final = frozenset(("entities", "entities_extractor"))
-#: Kinds whose notes take their titles from the file, as Lithos does. Other kinds have their own titles.
+#: Kinds of sources whose notes get their titles in the same way as files in Lithos. Records of other kinds
+#: have titles of their own.
 _TITLED_AS_FILES: Final = frozenset(("markdown", "lithos"))
 
 
 @frozen
 class Mark:
-    """Content of `imported_from`. `said` is the hash of the note as written here."""
+    """The content of `imported_from`. `said` is the hash of the note as the import wrote it."""
 
     kind: str
     id: str
@@ -47,12 +49,12 @@ class Mark:
     said: str
 
     def to_value(self) -> dict[str, str]:
-        """Return the mark in its frontmatter form."""
+        """Return the mark as a frontmatter value."""
         return {"kind": self.kind, "id": self.id, "hash": f"{self.hash}-{self.said}"}
 
 
 def read_mark(extra: Mapping[str, Any]) -> Mark | None:
-    """Return the mark of a note, or None if the note was not imported or its mark is damaged."""
+    """Return the mark of a note. Return None if the note was not imported or its mark is damaged."""
     value = extra.get(MARK)
     if not isinstance(value, dict):
         return None
@@ -64,7 +66,7 @@ def read_mark(extra: Mapping[str, Any]) -> Mark | None:
 
 
 def hash_of(document: Document) -> str:
-    """Return a hash (16 hex digits) of a note without its mark and the keys in `_NOT_SAID`."""
+    """Return a hash (16 hex digits) of a note without its mark and without the keys in `_NOT_SAID`."""
     note = document.note
     left_out = _NOT_SAID | (_FOUND if note.entities_extractor is not None else frozenset())
     values = {key: value for key, value in written_values(note).items() if key not in left_out}
@@ -79,18 +81,18 @@ class NoteTarget:
 
     note_id: str
     path: str
-    #: The id in `imported_from`.
+    #: The record id in `imported_from`.
     mark_id: str
     version: int = 1
-    #: Creation time of an existing note.
+    #: The creation time of an existing note.
     created_at: datetime | None = None
-    #: Ids that this note cannot have although its file contains them.
+    #: Ids that the note must not get, although its file contains them.
     refuses_id: frozenset[str] = frozenset()
 
 
 @frozen
 class Rendered:
-    """Bytes and parsed form of a note. `notices` list content that could not be kept unchanged."""
+    """The bytes and the parsed form of a note. `notices` list content that had to be changed."""
 
     data: bytes
     document: Document
@@ -101,7 +103,7 @@ class Rendered:
 def render(
     record: Record, target: NoteTarget, kind: str, agent: str, now: datetime, style: VaultStyle
 ) -> Rendered:
-    """Return the note of a record. Raises `UnreadableNote` or `InvalidInput` if no file can hold it."""
+    """Return the note for a record. Raises `UnreadableNote` or `InvalidInput` if no file can contain it."""
     if record.text is None:
         return _render_new(record, target, kind, agent, now, style)
     try:
@@ -116,7 +118,7 @@ def render(
 def _adopt(
     record: Record, text: bytes, target: NoteTarget, kind: str, now: datetime, style: VaultStyle
 ) -> Rendered:
-    """Return the unchanged file with additional keys."""
+    """Return the file of the source unchanged, except for additional keys."""
     modified = record.updated_at or now
     notices: list[str] = []
     is_as_file = kind in _TITLED_AS_FILES and not record.is_titled

@@ -1,7 +1,6 @@
-"""Console pages of several vaults.
+"""Console pages that cover several vaults.
 
-Only its own package and `app` import this package.
-It must not produce the content of one vault's pages.
+Only the `vaults` package and `app` import this package. It must not produce the content of one vault's pages.
 """
 
 ROLE = "pages"

@@ -1,8 +1,8 @@
-"""The page `/console/` for several vaults: an overview of all vaults that the person's token may use.
+"""The page `/console/` for several vaults: an overview of all vaults that a person's token opens.
 
 Each vault has its own console below `/v/NAME/console/`. The person enters a token once and is logged in to
 every vault that accepts the token. Each vault sets its own session cookie. The page reveals nothing about
-other vaults.
+vaults that the person may not use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from lithos.upkeep.checks.care import OverviewWarnings
 from lithos.upkeep.console.summary import AGE, PATIENCE, HealthSummary, attempt, counted, health_of
 from lithos.vaults.console.visits import Vaults, VaultView, Visit, Visits
 
-#: Endpoints that need no login.
+#: Endpoints that do not need a login.
 _OPEN_ENDPOINTS: Final = frozenset({"several.static_file", "several.login", "several.log_in"})
 REVIEW: Final = "/console/review"
 _NO_PAGE: Final = (
@@ -47,14 +47,15 @@ _NO_PAGE: Final = (
 class Numbers:
     """Figures shown for one vault.
 
-    A figure is None if the vault could not read it. `untold` names those figures.
+    A figure is None if it could not be read. `untold` lists the names of such figures.
     """
 
     health: HealthSummary | None
     notes: int | None
     open_tasks: int | None
     proposals: int
-    #: Warnings as pairs: kind with count, and the page that lists the notes. None before the first check.
+    #: Warnings as pairs of a count with its kind, and the URL of the page that lists the notes. None before
+    #: the first check.
     concerns: Sequence[tuple[str, str]] | None
     untold: Sequence[str]
 
@@ -72,7 +73,10 @@ class VaultRow:
 
 
 async def _look_up(console: Console) -> Numbers:
-    """Read all figures of a vault concurrently, so that hanging reads together take `PATIENCE` at most."""
+    """Read all figures of a vault concurrently.
+
+    If several reads hang, they take at most `PATIENCE` in total.
+    """
     parts, untold, found = console.parts, list[str](), dict[str, Any]()
 
     async def ask(what: str, asked: Awaitable[Any]) -> None:
@@ -96,8 +100,8 @@ async def _look_up(console: Console) -> Numbers:
 class SeveralConsole:
     """Web application for the vault overview, the joint login and the static files.
 
-    `vaults` returns the current vaults and is called for each request. Wrong tokens are counted in
-    `wrong_tokens`, together with those from request headers and single-vault logins.
+    `vaults` returns the current vaults and is called for each request. `wrong_tokens` counts wrong tokens of
+    this login, of request headers and of the logins of single vaults.
     """
 
     def __init__(
@@ -141,7 +145,7 @@ class SeveralConsole:
         return await self._show("several.html", rows=await self._rows(), is_page=True)
 
     async def state(self) -> Any:
-        """Return the overview's data for the page's script."""
+        """Return the overview's data for the script of the page."""
         if "partial" not in request.args:
             return redirect(START)
         return await self._show("several_vaults.html", rows=await self._rows())
@@ -153,7 +157,7 @@ class SeveralConsole:
         return await self._show_login(ended=self._visits.why_ended(request.cookies.get(COOKIE)))
 
     async def log_in(self) -> Any:
-        """Log in to every vault that accepts the token."""
+        """Log in to every vault that accepts the entered token."""
         form: Form = await request.form
         if not self._visits.needs_login:
             return redirect(START, 303)
@@ -192,10 +196,10 @@ class SeveralConsole:
     # -- serving --------------------------------------------------------------------------------
 
     async def _admit(self) -> Any:
-        """Find the visit of this request. Show the login form if a token is needed and no visit exists."""
+        """Find the visit of this request. Show the login form if a token is needed and there is no visit."""
         visit = g.visit = self._visits.find(request.cookies.get(COOKIE))
         if visit is not None:
-            g.begun = self._visits.enter(visit)  # Vaults may have started since the login.
+            g.begun = self._visits.enter(visit)  # Other vaults may have started since the login.
             return None
         is_open = request.endpoint in _OPEN_ENDPOINTS
         if is_open or (not self._visits.needs_login and request.endpoint != "several.log_out"):
@@ -227,8 +231,7 @@ class SeveralConsole:
             if known is not console or numbers is None:
                 numbers = Shared(partial(_look_up, console), AGE)
                 self._kept[name] = console, numbers
-            # Another request may already be reading the same vault. A hanging vault must not delay the
-            # others.
+            # Another request may already be reading this vault. A vault that hangs must not delay the others.
             with trio.move_on_after(2 * PATIENCE):
                 found[name] = await numbers.latest()
 
@@ -252,14 +255,14 @@ class SeveralConsole:
         return await self._show("login.html", status, next=START, agent=PERSON_AGENT, **told)
 
     async def _show(self, template: str, status: int = 200, **context: Any) -> Response:
-        """Render a template in a worker thread and return the page."""
+        """Render a template in a worker thread and return the response."""
         visit: Visit | None = g.get("visit")
         shared = {
             "now": self._clock(),
             "version": self._version,
             "static_key": self._static_key,
             "path": request.path,
-            # The page frame shows a vault's navigation only with that vault's form token.
+            # With a form token, the page frame would show the navigation of a single vault.
             "csrf": "",
             "own_csrf": "" if visit is None else visit.csrf,
             "token": "" if visit is None else next(iter(visit.principals.values())).name,

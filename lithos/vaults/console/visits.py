@@ -1,7 +1,7 @@
-"""Console visits across several vaults: the vaults that a token opened, and the sessions started in them.
+"""Console visits that span several vaults: the vaults that a token opened, and the sessions started in them.
 
-One login opens all vaults in which the token is valid. Other vaults stay hidden from its holder. A visit
-stores principals, never the token. When a vault's session ends, for example by a logout there, the visit
+One login opens all vaults that accept the token. The person does not see the other vaults. A visit stores
+principals, but never the token. If the session of a vault ends, for example by a logout there, the visit
 loses that vault.
 """
 
@@ -38,27 +38,30 @@ class VaultView(Protocol):
 
     @property
     def state(self) -> VaultState:
-        """The vault's state. While it is indexing, a vault may already serve the indexed notes."""
+        """The vault's state. A vault that is still indexing may already serve the indexed notes."""
         ...
 
     @property
     def reason(self) -> str:
-        """Return why the vault is unavailable or how far indexing is, or "" if there is nothing to report."""
+        """Return why the vault is unavailable, or the progress of indexing.
+
+        Return "" if there is nothing to report.
+        """
         ...
 
     @property
     def progress(self) -> float | None:
-        """Indexed share of the notes, from 0 to 1, or None if the share is unknown."""
+        """The indexed share of the notes, from 0 to 1, or None if it is unknown."""
         ...
 
     @property
     def console(self) -> Console | None:
-        """The vault's own console, or None while the vault is unavailable."""
+        """The console of the vault, or None while the vault is unavailable."""
         ...
 
     @property
     def ring(self) -> Keyring:
-        """The vault's tokens, which can be checked even while the vault is unavailable."""
+        """The tokens of the vault. They can be checked even while the vault is unavailable."""
         ...
 
 
@@ -68,9 +71,9 @@ Vaults = Callable[[], Sequence[VaultView]]
 
 @frozen
 class _Entered:
-    """A session started in a vault, with the session store that holds it.
+    """A session in a vault, with the session store that contains it.
 
-    A vault gets a new store when it is opened again.
+    A vault that is opened again gets a new store.
     """
 
     sessions: Sessions
@@ -83,10 +86,10 @@ class _Entered:
 
 @define(eq=False)
 class Visit:
-    """One browser's visit. `principals` maps names of vaults to the token's principal there."""
+    """The visit of one browser. `principals` maps vault names to the token's principal in each vault."""
 
     id: str = field(repr=False)
-    #: The agent name chosen at the login, or None.
+    #: The agent name that was chosen at login, or None.
     agent: str | None
     expires_at: datetime
     principals: dict[str, Principal]
@@ -111,7 +114,7 @@ class Visits:
 
     @property
     def needs_login(self) -> bool:
-        """Return whether a token gives access to more vaults than a caller without a token has."""
+        """Return whether a token could open more vaults than a caller without a token may use."""
         return not all(vault.ring.is_open for vault in self._vaults())
 
     def find(self, visit_id: str | None) -> Visit | None:
@@ -119,7 +122,7 @@ class Visits:
         visit = self._by_id.get(visit_id or "")
         if visit is None:
             return None
-        # A visit that expires much later than a new one would was started before the clock was set back.
+        # If a visit expires later than a new visit would, the clock was set back after the visit began.
         lasts = timedelta(0) < visit.expires_at - self._clock() < LIFE + timedelta(minutes=1)
         if not lasts or not any(self._holds(visit, vault) for vault in self._vaults()):
             self.end(visit)
@@ -128,8 +131,8 @@ class Visits:
         return visit
 
     def begin(self, secret: bytes, agent: str | None) -> Visit | None:
-        """Start and return a visit for this token, or return None if no vault accepts the token."""
-        # Check all vaults, so that the response time does not reveal which vault accepts the token.
+        """Start a visit for this token and return it. Return None if no vault accepts the token."""
+        # Check the token in all vaults, so that the response time does not reveal which vault accepts it.
         asked = {vault.name: vault.ring.find(secret) for vault in self._vaults() if not vault.ring.is_open}
         principals = {name: found for name, found in asked.items() if found is not None and found.may("read")}
         if not principals:
@@ -139,13 +142,13 @@ class Visits:
         return visit
 
     def end(self, visit: Visit) -> None:
-        """Log out of all vaults and forget the visit."""
+        """Log out of all vaults and delete the visit."""
         self._by_id.pop(visit.id, None)
         for each in visit.entered.values():
             each.sessions.end(each.session)
 
     def allowed(self, visit: Visit | None) -> Mapping[str, tuple[VaultView, Principal]]:
-        """Return the vaults that the person may use, by name: public vaults and the vaults of the visit."""
+        """Return the vaults that the person may use, by name: public vaults and vaults of the visit."""
         return {
             vault.name: (
                 vault,
@@ -156,7 +159,7 @@ class Visits:
         }
 
     def enter(self, visit: Visit) -> Mapping[str, BrowserSession]:
-        """Start missing sessions in vaults whose console is running. Return the new sessions by vault."""
+        """Start missing sessions in all vaults whose console is running. Return the new sessions by vault."""
         begun = dict[str, BrowserSession]()
         for name, (vault, principal) in self.allowed(visit).items():
             if vault.console is not None and not vault.ring.is_open and name not in visit.entered:
@@ -166,11 +169,11 @@ class Visits:
         return begun
 
     def why_ended(self, visit_id: str | None) -> str:
-        """Return the message for a client whose visit has ended, or "" if the client never had a visit."""
+        """Return the message for a client whose visit has ended, or "" if the client had no visit."""
         return _ENDED if visit_id and visit_id not in self._by_id else ""
 
     def _holds(self, visit: Visit, vault: VaultView) -> bool:
-        """Return whether a visit still opens a vault, and remove the vault from the visit otherwise."""
+        """Return whether a visit still opens a vault. Otherwise remove the vault from the visit."""
         principal = visit.principals.get(vault.name)
         if principal is None:
             return False

@@ -1,7 +1,6 @@
-"""Addresses of several vaults.
+"""HTTP addresses of several vaults.
 
-Only its own package and `app` import this package.
-It must not produce the content of an endpoint.
+Only the `vaults` package and `app` import this package. It must not produce the content of an endpoint.
 """
 
 ROLE = "pages"

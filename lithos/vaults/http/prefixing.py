@@ -1,11 +1,12 @@
-"""Addition of a vault's URL prefix to the console addresses in the vault's responses.
+"""Rewriting of console addresses in a vault's responses, which adds the URL prefix of the vault.
 
-Pages and handlers only know addresses such as `/console/...`. `rebased` rewrites the addresses in responses:
-the `Location` header, cookie paths, and the HTML attributes in `ADDRESSES`. Text is never changed, because
-only attributes inside tags are rewritten. This is safe although note text keeps its quotes: in the console's
-HTML, `<` always starts a tag.
+Pages and handlers only contain addresses such as `/console/...`. `rebased` rewrites the addresses in
+responses: the `Location` header, cookie paths, and the HTML attributes in `ADDRESSES`. Only attributes inside
+tags are rewritten, so text is never changed. Quotes in the text of a note are harmless, because in the
+console's HTML `<` always starts a tag.
 
-The console's script derives the prefix from its own URL, so scripts, other files and streams pass unchanged.
+The console's script derives the prefix from its own URL. Scripts, other files and streams are therefore not
+changed.
 """
 
 from __future__ import annotations
@@ -19,24 +20,25 @@ from attrs import define, field
 from lithos.server.http.ports import AsgiApp, Header, Message, Receive, Scope, Send
 
 CONSOLE: Final = "/console"
-#: HTML attributes that hold an address. The console's script fetches the address in `data-address`.
+#: HTML attributes that contain an address. The console's script fetches the address in `data-address`.
 ADDRESSES: Final = frozenset((b"href", b"src", b"action", b"formaction", b"data-address"))
-#: An attribute of tags that link out of the vault, whose addresses are not changed.
+#: Attribute of tags whose links lead out of the vault. Their addresses are not changed.
 OUTSIDE: Final = b"data-outside"
 _CONSOLE: Final = CONSOLE.encode()
-#: A complete or truncated tag. Attribute values are skipped whole, so that no text in them counts as a name.
+#: A complete or truncated tag. Attribute values are skipped as a whole, because text in them must not match
+#: as an attribute name.
 _TAG: Final = re.compile(rb"""<[A-Za-z](?:[^<>"']++|"[^"]*+"|'[^']*+')*+>?""")
 #: One attribute inside a tag.
 _ATTRIBUTE: Final = re.compile(rb"""([^\s"'<>/=]++)(=)?(?(2)(?:(["'])(.*?)\3|[^\s"'>]*+))""", re.DOTALL)
 _NAME: Final = re.compile(rb"<[A-Za-z][^\s/>]*+")
-#: Characters that may follow `/console` in an address of the console.
+#: Characters that may follow `/console` in a console address.
 _ENDS: Final = (b"", b"/", b"?", b"#")
 
 
 def rebased(app: AsgiApp) -> AsgiApp:
     """Return an application whose console responds below the `root_path` of a request.
 
-    The application sees the path of such a request without the prefix. Other requests pass unchanged.
+    The application gets the path of such a request without the prefix. Other requests pass unchanged.
     """
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,7 +46,7 @@ def rebased(app: AsgiApp) -> AsgiApp:
         if not base or scope["type"] != "http" or not _is_console(scope["path"]):
             await app(scope, receive, send)
             return
-        # Quart treats a root path as part of the path, and compressed responses cannot be rewritten.
+        # Quart treats a root path as part of the path. Compressed responses could not be rewritten.
         headers = [line for line in scope["headers"] if line[0] != b"accept-encoding"]
         moving = _Moving(base.encode("ascii"), send, is_head=scope.get("method") == "HEAD")
         await app({**scope, "root_path": "", "headers": headers}, receive, moving.send)
@@ -58,9 +60,9 @@ def _is_console(path: str) -> bool:
 
 @define
 class _Moving:
-    """State of one response.
+    """The state of one response.
 
-    A page is buffered until it is complete, because rewriting changes its length.
+    A page is buffered until it is complete, because the rewriting changes its length.
     """
 
     _base: bytes
@@ -70,7 +72,7 @@ class _Moving:
     _body: bytearray = field(factory=bytearray, init=False)
 
     async def send(self, message: Message) -> None:
-        """Send a message of the application, immediately or once the page is complete."""
+        """Send a message of the application: immediately, or after the page is complete."""
         if message["type"] == "http.response.start":
             headers = [self._move_header(*line) for line in message.get("headers", ())]
             message = {**message, "headers": headers}
@@ -87,7 +89,7 @@ class _Moving:
     async def _send_page(self, start: Message) -> None:
         body = moved(bytes(self._body), self._base)
         kept = [line for line in start["headers"] if line[0].lower() != b"content-length"]
-        # The rewritten length of a page without a body is unknown, so the response to HEAD omits it.
+        # The response to HEAD omits the length, because the rewritten length is unknown without the page.
         if len(kept) < len(start["headers"]) and (body or not self._is_head):
             kept.append((b"content-length", b"%d" % len(body)))
         await self._send({**start, "headers": kept})
@@ -101,9 +103,9 @@ class _Moving:
         return name, value
 
     def _move_part(self, part: bytes) -> bytes:
-        """Rewrite one part of a cookie.
+        """Rewrite one attribute of a cookie.
 
-        Cookie values contain no semicolon, so no value can be mistaken for a path.
+        Cookie values contain no semicolon, so a value cannot be mistaken for a path.
         """
         name, _, value = part.partition(b"=")
         if name.strip().lower() == b"path" and _is_address(value.strip()):
@@ -112,14 +114,14 @@ class _Moving:
 
 
 def _is_page(headers: Iterable[Header]) -> bool:
-    """Return whether the body is an uncompressed HTML page of the console, and not a user's file."""
+    """Return whether the body is an uncompressed HTML page of the console rather than a user's file."""
     lines = {name.lower(): value.strip().lower() for name, value in headers}
     is_html = lines.get(b"content-type", b"").partition(b";")[0].strip() == b"text/html"
     return is_html and b"content-encoding" not in lines and b"content-disposition" not in lines
 
 
 def moved(page: bytes, base: bytes) -> bytes:
-    """Return the page with its console addresses moved below `base`, in time linear in the page's length."""
+    """Return the page with `base` before all console addresses. Takes time linear in the page's length."""
     if _CONSOLE not in page:
         return page
     return _TAG.sub(lambda found: _move_tag(found[0], base), page)

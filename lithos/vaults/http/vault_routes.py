@@ -1,9 +1,11 @@
-"""Endpoints of several vaults on one port: `/v/NAME/...` for one vault, the root for all vaults of a token.
+"""Endpoints of several vaults on one port:
 
-Specified in docs/spec/vaults.md §2 and §3. Each vault has its own application behind a gate that checks its
-own tokens. A caller without a valid token gets the same response as for an unknown vault, whose gate accepts
-no token. Names, states and errors therefore reveal nothing about other vaults. A token for exactly one vault
-reaches that vault at the root too.
+`/v/NAME/...` for one vault, and the root for all vaults of a token.
+
+Specified in docs/spec/vaults.md §2 and §3. Each vault has its own application behind a gate that checks the
+vault's tokens. A caller without a valid token gets the same response as for an unknown vault. Names, states
+and errors of vaults therefore stay hidden. A token that is valid in exactly one vault also reaches that vault
+at the root.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ LOGIN: Final = "/console/login"
 
 
 class NoKeyring(OneToken):
-    """The keyring of an unknown vault. No token is valid, and a check takes as long as in a real vault."""
+    """The keyring of an unknown vault. It accepts no token, and a check takes as long as in a real vault."""
 
     def __init__(self, is_open: Callable[[], bool]) -> None:
         super().__init__(None)
@@ -37,23 +39,23 @@ class NoKeyring(OneToken):
 
     @property
     def is_open(self) -> bool:
-        """Return whether the other vaults are open: an unknown vault requires a token only if they do."""
+        """Return whether the other vaults are open. If they require a token, an unknown vault does too."""
         return self._is_open()
 
     def is_valid(self, principal: Principal) -> bool:
-        """Return False, because no principal is valid in an unknown vault."""
+        """Return False, because an unknown vault accepts no principal."""
         return False
 
 
 class SessionLookup(Protocol):
-    """Port that checks whether a request belongs to a valid console session."""
+    """Port: checks whether a request belongs to a valid console session."""
 
     def knows(self, scope: Scope) -> bool: ...
 
 
 @frozen(eq=False)
 class VaultEndpoint:
-    """One vault's tokens, its application while it is served, and otherwise the reason."""
+    """One vault: its tokens, its application while it is served, and otherwise the reason why not."""
 
     ring: Keyring
     application: Application | None = None
@@ -65,7 +67,7 @@ class VaultEndpoint:
         return None if self.application is None else rebased(self.application.gate)
 
     async def enter(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request for this vault."""
+        """Handle a request to this vault."""
         if self._app is None:
             why = self.reason or "it is starting"
             message = f"This vault is not served now: {why}. The server tries again automatically."
@@ -78,7 +80,7 @@ class VaultEndpoint:
 class VaultRoutes:
     """An ASGI application for all vaults. `doors` maps vault names to endpoints.
 
-    Unknown vaults have the gate `nobody` and the endpoint `absent`, which admits no caller.
+    Requests to unknown vaults get the gate `nobody` and the endpoint `absent`, which reject every caller.
     """
 
     _root: Application
@@ -101,7 +103,8 @@ class VaultRoutes:
             "raw_path": path.encode("ascii"),
             "root_path": prefix,
         }
-        # Check unknown names in the same way, so that the response time does not reveal which vaults exist.
+        # Unknown names are checked in the same way, so that the response time does not reveal which vaults
+        # exist.
         door = self.doors.get(name, self._absent)
         if self._may_enter(door, own) and door is not self._absent:
             await door.enter(own, receive, send)
@@ -115,7 +118,7 @@ class VaultRoutes:
             await self._nobody(own, receive, send)
 
     def _may_enter(self, door: VaultEndpoint, scope: Scope) -> bool:
-        """Return whether a request proves that its sender may know of the vault."""
+        """Return whether the request's credentials allow its sender to know that the vault exists."""
         if door.ring.is_open:
             return True
         if scope["path"].startswith(CONSOLE):
@@ -124,7 +127,7 @@ class VaultRoutes:
         return any(door.ring.find(token) is not None for token in _tokens(scope))
 
     async def _serve_root(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the root, or a single vault if the caller's token is valid in one vault only."""
+        """Serve the root. If the caller's token is valid in one vault only, serve that vault."""
         path = scope["path"]
         if not path.startswith(CONSOLE) and path != "/":
             door = self._only(scope)
@@ -134,7 +137,7 @@ class VaultRoutes:
         await self._root.gate(scope, receive, send)
 
     def _only(self, scope: Scope) -> VaultEndpoint | None:
-        """Return the endpoint of the only vault in which the request's token is valid, or None."""
+        """Return the endpoint of the only vault that accepts the request's token, or None."""
         found = [
             who for token in _tokens(scope) if (who := self._root.policy.keyring.find(token)) is not None
         ]
@@ -143,7 +146,7 @@ class VaultRoutes:
 
 
 def _tokens(scope: Scope) -> list[bytes]:
-    """Return all tokens in a request."""
+    """Return all tokens that a request contains."""
     head = read_head(scope)
     address = find_address(head.path, console=False)
     return presented_tokens(head, in_query=address is not None and address.takes_query_token)

@@ -1,7 +1,6 @@
-"""Joint answers, and moves of notes between vaults.
+"""Joint answers of several vaults, and moving notes between vaults.
 
-Only its own package and `app` import this package.
-It must not rank notes within a vault.
+Only the `vaults` package and `app` import this package. It must not rank notes within a vault.
 """
 
 ROLE = "service"

@@ -1,6 +1,6 @@
-"""One briefing composed from the content of several vaults (docs/spec/vaults.md §2).
+"""One briefing from the content of several vaults (docs/spec/vaults.md §2).
 
-Notes of all vaults are ranked together within one token budget. Each vault keeps a receipt of its own notes.
+Notes of all vaults are ranked together within one token budget. Each vault stores a receipt of its own notes.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ from lithos.tasks.service.coordination import Coordination
 from lithos.text.snippet import Terms
 from lithos.vaults.service.retrieving import JointRetrieve
 
-#: A cursor over several vaults, which lists each vault's cursor, for example `work:12,home:9`.
+#: A cursor for several vaults. It lists the cursor of each vault, for example `work:12,home:9`.
 _CURSOR: Final = re.compile(r"[a-z0-9-]{1,32}:[0-9]{1,20}(?:,[a-z0-9-]{1,32}:[0-9]{1,20}){0,999}")
 
 
 @frozen
 class JointBriefing:
-    """A briefing whose entry ids name the vault. `split_id` splits them.
+    """A briefing whose entry ids contain the vault name. `split_id` splits such an id.
 
-    It also holds each vault's part, and in `failed` the errors of vaults that could not respond.
+    The briefing also contains a briefing for each vault. `failed` contains the errors of vaults that could
+    not respond.
     """
 
     briefing: Briefing
@@ -45,7 +46,7 @@ class JointBriefing:
 
     @property
     def cursor(self) -> str | None:
-        """The cursor from which the next briefing on these vaults continues."""
+        """The cursor at which the next briefing of these vaults continues."""
         cursors = {name: answer.cursor for name, answer in self.answers.items() if answer.cursor is not None}
         return ",".join(f"{name}:{cursor}" for name, cursor in cursors.items()) or None
 
@@ -59,7 +60,7 @@ class JointContext:
     async def brief(self, request: ContextRequest) -> JointBriefing:
         """Return a briefing within the budget.
 
-        Raises `InvalidInput` and `TaskNotFound`; vault errors are in `failed`.
+        Raises `InvalidInput` and `TaskNotFound`. Errors of single vaults are returned in `failed`.
         """
         cursors = _read_cursor(request.since)
         task_of = await self._owner_of_task(request.task_id)
@@ -127,7 +128,7 @@ def _read_cursor(text: str | None) -> dict[str, str]:
 
 
 def _join(every: Sequence[Material]) -> Material:
-    """Merge the material of all vaults: sources best first, everything else in vault order."""
+    """Merge the material of all vaults. Sources are sorted best first, other material by vault."""
     sources = sorted(
         (source for each in every for source in each.sources), key=lambda each: (-each.score, each.id)
     )
@@ -143,13 +144,13 @@ def _join(every: Sequence[Material]) -> Material:
 
 
 def split_id(qualified: str) -> tuple[str, str]:
-    """Split an entry id of a joint briefing into vault and id, because two vaults may use the same id."""
+    """Split an entry id of a joint briefing into vault name and id. Two vaults may use the same id."""
     name, _, own = qualified.partition(":")
     return name, own
 
 
 def _qualified(name: str, material: Material) -> Material:
-    """Return one vault's material with the vault's name in front of each id."""
+    """Return one vault's material with the vault's name at the start of each id."""
     return attrs.evolve(
         material,
         sources=[attrs.evolve(each, id=f"{name}:{each.id}") for each in material.sources],
@@ -159,7 +160,7 @@ def _qualified(name: str, material: Material) -> Material:
 
 
 def _part(briefing: Briefing, name: str) -> Briefing:
-    """Return one vault's part of the briefing with the vault's own ids. The token count covers all vaults."""
+    """Return one vault's part of the briefing, with that vault's ids. The token count covers all vaults."""
     items = [(split_id(item.id), item) for item in briefing.items]
     own = [attrs.evolve(item, id=note_id) for (owner, note_id), item in items if owner == name]
     return attrs.evolve(briefing, items=own)

@@ -1,4 +1,4 @@
-"""Conversion of the hybrid rankings of several vaults to one scale, so that rows can be merged by score."""
+"""Conversion of hybrid rankings of several vaults to one scale, so that rows can be merged by score."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from lithos.vaults.model_joining import Scale, even_out
 def on_one_scale(
     rankings: Mapping[str, HybridRanking], vaults: Mapping[str, Parts]
 ) -> dict[str, HybridRanking]:
-    """Return the rankings by vault with comparable scores. A single ranking is returned unchanged."""
+    """Return the rankings by vault with comparable scores. A single ranking is not changed."""
     if len(rankings) < 2 or any(vaults[name].get(SearchConfig).fusion == "rrf" for name in rankings):
-        return dict(rankings)  # Reciprocal ranks are already comparable.
+        return dict(rankings)  # Reciprocal ranks of different vaults are already comparable.
     factors = even_out({name: ranking.terms.total for name, ranking in rankings.items()})
     scales = {name: _scale(ranking, vaults[name], factors[name]) for name, ranking in rankings.items()}
     whole = Scale.whole(scales.values())
@@ -28,7 +28,7 @@ def on_one_scale(
 
 
 def model_of(services: Parts, *, is_accurate: bool) -> object:
-    """Return the identity of the embedding model. The accurate tier uses the same model in all vaults."""
+    """Return an object that identifies the embedding model. The accurate model is the same in all vaults."""
     try:
         return "accurate" if is_accurate else services.get(SemanticBackend).static_identity()
     except SemanticUnavailable:

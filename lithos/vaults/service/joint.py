@@ -1,7 +1,7 @@
 """The vaults of one process, and callers' access to them (docs/spec/vaults.md §2, §3).
 
-The tokens of a vault are in its own data directory. A token known to several vaults is one caller in all of
-them, and the other vaults stay hidden from this caller.
+The tokens of a vault are stored in its data directory. A token that several vaults accept is one caller in
+all of them. The caller does not see other vaults.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, VaultUnavailable
 from lithos.kernel.values.principals import ANYONE, OWNER, TOKEN_RIGHTS, Principal
 
-#: `opening` until the vault's server runs, then `serving`; `unavailable` while the vault cannot be served.
+#: `opening`: the vault's server is starting. `serving`: the server runs. `unavailable`: the vault cannot be
+#: served.
 VaultState = Literal["opening", "serving", "unavailable"]
 #: The vault name that selects all vaults that a caller may use.
 ALL: Final = "*"
@@ -25,13 +26,13 @@ ALL: Final = "*"
 
 @define(eq=False)
 class Vault:
-    """One vault with its name, its tokens and, while it is served, its services."""
+    """One vault: its name, its tokens and, while it is served, its services."""
 
     name: str
     ring: TokenRing
     services: Parts | None = None
     state: VaultState = "opening"
-    #: Reason why the vault is not served.
+    #: The reason why the vault is not served, or "".
     reason: str = ""
 
     def serving(self) -> Parts:
@@ -47,38 +48,41 @@ class Vault:
 
 @frozen
 class JointPrincipal(Principal):
-    """The caller with a token that one or more vaults know, with the caller's principal in each vault."""
+    """The caller of a token that one or more vaults accept, with the caller's principal in each vault."""
 
     parts: tuple[tuple[str, Principal], ...] = field(default=(), kw_only=True)
 
 
 @define(eq=False)
 class VaultSet:
-    """All vaults of the process, in configured order."""
+    """All vaults of the process, in the configured order."""
 
     vaults: Mapping[str, Vault]
-    #: The vault for calls that name no vault, provided that the caller may use it.
+    #: The vault for calls that do not name a vault, if the caller may use it.
     default: str
-    #: Set and replaced whenever a vault starts or stops being served.
+    #: Set and replaced whenever a vault starts or stops serving.
     _changed: trio.Event = field(factory=trio.Event, init=False)
 
     def __iter__(self) -> Iterator[Vault]:
         return iter(self.vaults.values())
 
     def tell(self) -> None:
-        """Notify waiting tasks that a vault has started or stopped being served."""
+        """Notify waiting tasks that a vault has started or stopped serving."""
         self._changed.set()
         self._changed = trio.Event()
 
     async def wait_changed(self) -> None:
-        """Wait until a vault starts or stops being served."""
+        """Wait until a vault starts or stops serving."""
         await self._changed.wait()
 
     def allowed(self, principal: Principal) -> list[tuple[Vault, Principal]]:
-        """Return the vaults that a caller may use with the caller's principal there, default vault first."""
+        """Return the vaults that a caller may use, with the caller's principal in each.
+
+        The default vault is first.
+        """
         if isinstance(principal, JointPrincipal):
             found = [(self.vaults[name], part) for name, part in principal.parts]
-        else:  # The owner, or any caller if no token is required.
+        else:  # The caller is the owner, or no token is required.
             found = [(vault, principal) for vault in self]
         return sorted(found, key=lambda each: each[0].name != self.default)
 
@@ -99,7 +103,7 @@ class JointRing:
         return all(vault.ring.asks_nothing for vault in self._vaults)
 
     def find(self, secret: bytes) -> Principal | None:
-        """Return the principal of a token, or None if no vault knows the token."""
+        """Return the principal of a token, or None if no vault accepts the token."""
         found = [(vault.name, who) for vault in self._vaults if (who := vault.ring.find(secret)) is not None]
         return _join(found) if found else None
 
@@ -111,7 +115,7 @@ class JointRing:
 
     async def wait_changed(self) -> None:
         """Wait until any vault may have revoked a principal."""
-        # Collect the events now, because a task that starts later could miss a change.
+        # Collect the events now, because a task that starts later could miss an event.
         changes = [vault.ring.next_change for vault in self._vaults]
         async with trio.open_nursery() as nursery:
 
@@ -124,8 +128,11 @@ class JointRing:
 
 
 def _join(parts: Sequence[tuple[str, Principal]]) -> JointPrincipal:
-    """Merge principals. The result has the highest rights, and an agent if all vaults bind the same one."""
-    parts = [each for each in parts if each[1].may("read")] or parts  # a metrics right opens no notes
+    """Merge principals.
+
+    The result has the highest rights. It is bound to an agent if all parts are bound to it.
+    """
+    parts = [each for each in parts if each[1].may("read")] or parts  # metrics rights open no notes
     agents = {part.agent for _, part in parts}
     first = parts[0][1]
     return JointPrincipal(
@@ -138,7 +145,7 @@ def _join(parts: Sequence[tuple[str, Principal]]) -> JointPrincipal:
 
 
 def find_named(allowed: Sequence[tuple[Vault, Principal]], name: str) -> tuple[Vault, Principal]:
-    """Return the vault that a caller named. Raises `InvalidInput` with the names that the caller may use."""
+    """Return the vault that a caller named. Raises `InvalidInput` with the names of the allowed vaults."""
     for vault, who in allowed:
         if vault.name == name:
             return vault, who

@@ -1,6 +1,6 @@
-"""Plans for moving a note to another vault: all checks and data that a move needs before its first step.
+"""Plans for moving a note to another vault: all checks and data that are needed before the move starts.
 
-Planning changes nothing.
+Planning does not change anything.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from lithos.notes.writing.write_rules import (
 )
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: Maximum total size, in bytes, of the versions moved with a note. They are all held in memory.
+#: Maximum total size, in bytes, of the versions that move with a note. All of them are in memory at once.
 MOST_CARRIED: Final = 64 * 1024 * 1024
-#: Maximum number of the target's versions of a returning note that are read: all that are ever kept.
+#: Maximum number of target versions to read for a returning note. No vault stores more.
 MOST_KNOWN: Final = 100_000
 
 
 @frozen(kw_only=True)
 class VaultMovePlan:
-    """A permitted move of the note at `path`, with the note's versions in the source and the target vault.
+    """An allowed move of the note at `path`, with the note's versions in the source and in the target.
 
-    `copy` is the target's copy of the note from an unfinished move. `was_there` says whether that copy equals
-    the current note. Otherwise the copy is an earlier state.
+    `copy` is the copy of the note that an unfinished move left in the target. `was_there` is true if that
+    copy equals the current note, and false if the copy is older.
     """
 
     path: str
@@ -61,9 +61,9 @@ class VaultMovePlan:
 
 @frozen
 class _Past:
-    """The kept versions that the target lacks, and the number of versions that stay behind.
+    """The stored versions that the target lacks, and the number of versions that stay in the source.
 
-    `newest` is the newest version that the target knows from an earlier stay of the note, or 0.
+    `newest` is the newest version of the note in the target from an earlier time, or 0.
     """
 
     versions: tuple[NewVersion, ...] = ()
@@ -73,7 +73,7 @@ class _Past:
 
 @frozen
 class VaultMovePlanning:
-    """Plans for moves from one vault to another, named vault."""
+    """Planner of moves from one vault to another vault."""
 
     _source: Parts
     _target: Parts
@@ -89,7 +89,7 @@ class VaultMovePlanning:
         by: Principal | None,
         by_there: Principal | None,
     ) -> VaultMovePlan:
-        """Check everything that could prevent the move. Raises the same errors as `VaultMoving.move`."""
+        """Check all reasons that could prevent the move. Raises the same errors as `VaultMoving.move`."""
         source, target = self._source, self._target
         entry = source.get(Catalogue).get(note_id)
         if entry is None:
@@ -133,7 +133,7 @@ class VaultMovePlanning:
         )
 
     def _check_place(self, note_id: str, new: str, loaded: LoadedNote) -> Entry | None:
-        """Return the target vault's copy of the note, or None.
+        """Return the copy of the note in the target vault, or None.
 
         Blocks. Raises `PathCollision`, or `Duplicate` if another note has the id.
         """
@@ -151,7 +151,7 @@ class VaultMovePlanning:
         )
 
     def _past(self, note_id: str) -> _Past:
-        """Return the part of the note's history that moves with it. Blocks."""
+        """Return the versions that move together with the note. Blocks."""
         here, there = self._source.find(HistoryStore), self._target.find(HistoryStore)
         rows = () if there is None else there.rows(note_id, MOST_KNOWN)[0]
         newest = rows[0].version if rows else 0
@@ -164,11 +164,12 @@ class VaultMovePlanning:
         return _Past(tuple(each for each in carried if _mark(each) not in known), left, newest)
 
     def _request(self, entry: Entry, loaded: LoadedNote, agent: str, new: str, past: _Past) -> TakeOverNote:
-        """Return the request to the target's writer.
+        """Return the request for the writer of the target.
 
-        Blocks. Raises `InvalidInput` if the file is not a valid note there.
+        Blocks. Raises `InvalidInput` if the file would not be a valid note in the target.
 
-        A returning note gets a version above all its earlier versions in the target, including its deletion.
+        A note that returns gets a version above all its earlier versions in the target, including the
+        deletion.
         """
         note, data = loaded.document.note, loaded.source.data
         now, style = self._target.clock(), self._target.get(Catalogue).style
@@ -194,21 +195,21 @@ class VaultMovePlanning:
             past=past.versions,
             says_version=own.version == version,
             created_at=note.created_at if own.created_at == now else None,
-            # The caller's rights were already checked in both vaults, and a half-finished move can be neither
-            # refused nor proposed.
+            # The caller's rights in both vaults were already checked. A half-finished move can be neither
+            # refused nor stored as a proposal.
             by=RESUMED,
         )
 
 
 def _mark(version: VersionRow | NewVersion) -> tuple[object, ...]:
-    """Return a key that identifies a recorded state of a note in any vault."""
+    """Return a key for a recorded state of a note. The key is the same in every vault."""
     return version.version, version.at, version.op, version.agent, version.path
 
 
 def _decided_paths(vault: Parts, path: str, *, is_removed: bool = False) -> tuple[str, ...]:
-    """Return a path and the path that its links lead to, which both need permission. Blocks.
+    """Return the given path and the path to which its symlinks lead. Both need permission. Blocks.
 
-    Raises `InvalidInput` if a link leads out of the vault, or if the move would remove a link.
+    Raises `InvalidInput` if a symlink leads out of the vault, or if the move would delete a symlink.
     """
     files = vault.get(NoteFiles)
     try:
@@ -225,7 +226,7 @@ def _decided_paths(vault: Parts, path: str, *, is_removed: bool = False) -> tupl
 
 
 def _check_caller(vault: Parts, by: Principal | None, agent: str, *paths: str) -> None:
-    """Raise `Forbidden` unless the caller may change these paths without a person's approval."""
+    """Raise `Forbidden` if the caller may not change these paths, or only with a person's approval."""
     if by is not None and not by.may("write"):
         raise Forbidden(
             f"The token '{by.name}' has the right {by.rights}, but moving a note to another vault "

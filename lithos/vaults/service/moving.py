@@ -1,10 +1,9 @@
-"""Moves of a note to another vault of the same process, with its kept versions (docs/spec/vaults.md §2).
+"""Moving a note with its stored versions to another vault of the same process (docs/spec/vaults.md §2).
 
-The note is first written to the target and then deleted in the source. Each step is crash-safe. If the
-process ends between the steps, both vaults have the note and nothing is lost: `lithos doctor` reports the
-note, and a repeated move finishes the first one. If the source note changes, disappears or cannot be deleted
-after the copy was written, the copy is deleted again. Without `expected_version`, a changed note is then
-moved.
+The note is first written to the target and then deleted in the source. Both writes are crash-safe. If the
+process ends between them, both vaults have the note and nothing is lost: `lithos doctor` reports the note,
+and repeating the move finishes it. If the source note changes, disappears or cannot be deleted after the copy
+was written, the copy is deleted. Without `expected_version`, a changed note is then moved in another attempt.
 """
 
 from __future__ import annotations
@@ -34,20 +33,22 @@ from lithos.vaults.service.move_plans import VaultMovePlan, VaultMovePlanning
 
 log = get_logger("lithos.vaults")
 
-#: Maximum number of attempts to move a note that changes meanwhile.
+#: Maximum number of attempts to move a note that keeps changing.
 RETRIES: Final = 5
-#: Maximum duration, in seconds, of a move that has started.
+#: Maximum duration, in seconds, of a move after it has started.
 CARRIED_OUT: Final = 180.0
 _INTERRUPTED: Final = (ActorDown, ShuttingDown, trio.TooSlowError)
 
 
 @frozen(kw_only=True)
 class VaultMove:
-    """Result of a move. `outcome` describes the note in the target, `former_path` its path in the source.
+    """Result of a move.
 
-    `versions` counts the kept versions that were moved. `left` counts versions that stay readable in the
-    source because they are damaged, too large together, or the target keeps no history. `unresolved` counts
-    notes of the source vault whose links to the moved note are now broken.
+    `outcome` describes the note in the target, and `former_path` is its path in the source.
+
+    `versions` counts the versions that were moved. `left` counts versions that stay readable in the source
+    because they are damaged, too large in total, or the target stores no history. `unresolved` counts notes
+    of the source vault whose links to the moved note are now broken.
     """
 
     outcome: WriteOutcome
@@ -64,7 +65,7 @@ class VaultMoving:
     """
 
     def __init__(self, source: Parts, target: Parts, target_name: str) -> None:
-        """`target_name` is the target's configured name, for errors and logs."""
+        """`target_name` is the configured name of the target. Errors and logs use it."""
         if source is target:
             raise ValueError("A note cannot be moved within the same vault")
         self._source = source
@@ -83,19 +84,17 @@ class VaultMoving:
         by: Principal | None = None,
         by_there: Principal | None = None,
     ) -> VaultMove:
-        """Move a note.
+        """Move a note to the target vault.
 
-        The call returns once the note is durable, indexed and journalled in the target, and deleted in the
-        source.
+        Returns once the note is durable, indexed and journalled in the target, and deleted in the source.
 
-        `path` is a folder or file of the target; None keeps the note's path. `by` is the principal who moves
-        the note, by default that of this task (`acting_as`). `by_there` is the same principal in the target,
-        by default `by`.
+        `path` is a folder or file of the target. If it is None, the note's path is kept. `by` is the
+        principal who moves the note. The default is the principal of this task (`acting_as`). `by_there` is
+        this principal's counterpart in the target. The default is `by`.
 
         Raises `Forbidden` outside a token's rights and scopes in either vault, `DocNotFound`,
-        `VersionConflict`, `PathCollision`, `SlugCollision`, `Duplicate` (also for the id) and `InvalidInput`;
-        after these errors nothing was changed. The text of `StorageFailed` describes the state of both
-        vaults.
+        `VersionConflict`, `PathCollision`, `SlugCollision`, `Duplicate` (also for the id) and `InvalidInput`.
+        After these errors nothing is changed. The text of `StorageFailed` describes the state of both vaults.
         """
         caller = by or ACTING.get()
         await self._source.get(Opening).wait_known()
@@ -138,7 +137,7 @@ class VaultMoving:
         )
 
     async def _write(self, plan: VaultMovePlan) -> WriteOutcome:
-        """Write the note to the target vault. If the write is refused, the move has not begun."""
+        """Write the note to the target vault. If the write is refused, nothing was changed."""
         target, request = self._target, plan.request
         target.get(Coordinator).touch(request.agent)
         try:
@@ -150,10 +149,10 @@ class VaultMoving:
             raise
 
     async def _delete(self, plan: VaultMovePlan) -> None:
-        """Delete the source note in the state that was copied. Otherwise delete the copy and raise the cause.
+        """Delete the source note if it still equals the copy. Otherwise delete the copy and raise the cause.
 
-        If the source note is deleted despite an error, for example of an index, the copy stays, and the error
-        is raised.
+        If the source note is deleted but an error occurs, for example in an index, the copy stays, and the
+        error is raised.
         """
         try:
             await self._ask_deletion(self._source, plan, expected=plan.version)
@@ -164,7 +163,7 @@ class VaultMoving:
             raise
 
     async def _take_back(self, plan: VaultMovePlan, version: int) -> None:
-        """Delete the target's copy of the note. Raises `StorageFailed` if the copy has changed."""
+        """Delete the copy of the note in the target. Raises `StorageFailed` if the copy has changed."""
         ask = partial(self._ask_deletion, self._target, plan, source=TAKING_BACK)
         try:
             await ask(expected=version)
@@ -193,7 +192,7 @@ class VaultMoving:
 
 @contextmanager
 def _honest() -> Iterator[None]:
-    """Report an interrupted move as an error that names the possible state of both vaults."""
+    """Convert the interruption of a move to an error that names the possible states of both vaults."""
     try:
         yield
     except _INTERRUPTED as failure:

@@ -1,7 +1,7 @@
-"""One retrieval that covers several vaults (docs/spec/vaults.md §2).
+"""One retrieval from several vaults (docs/spec/vaults.md §2).
 
-Each vault ranks its own notes, weighs their citations and adds notes found by its scouts. Rows are merged by
-score, and each vault keeps a receipt of its own rows.
+Each vault ranks its own notes, weighs their citations and adds notes that its scouts found. Rows are merged
+by score. Each vault stores a receipt of its own rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lithos.search.settings import SearchConfig
 from lithos.vaults.model_joining import interleave
 from lithos.vaults.service.joining import on_one_scale
 
-#: Factor by which the search is widened while too few notes pass the relevance gate.
+#: Factor by which the search is widened if too few notes pass the relevance gate.
 _WIDER: Final = 4
 _UNRANKED: Final = evolve(NOTHING_RANKED, failed=("fulltext", "semantic"))
 
@@ -41,8 +41,8 @@ _UNRANKED: Final = evolve(NOTHING_RANKED, failed=("fulltext", "semantic"))
 class JointRetrieved:
     """Results of several vaults as pairs (vault name, result), best first.
 
-    `answers` holds each vault's own results, receipt, conflicts and failed scouts. `failed` maps vaults
-    without a response to the reason.
+    `answers` contains the results, receipt, conflicts and failed scouts of each vault. `failed` maps vaults
+    that did not respond to the reason.
     """
 
     rows: tuple[tuple[str, RetrievedNote], ...]
@@ -52,9 +52,9 @@ class JointRetrieved:
 
 @define(eq=False)
 class _Meeting:
-    """The selections of all vaults, and the rows chosen for the answer once all selections are complete."""
+    """The selections of all vaults. When all are complete, rows are chosen for the answer."""
 
-    #: All vaults, in the order used for rows with equal scores.
+    #: All vaults, in the order that decides between rows with equal scores.
     expected: Sequence[str]
     limit: int
     drawn: dict[str, SelectedNotes] = field(factory=dict)  # bounded: ends with its call
@@ -63,9 +63,9 @@ class _Meeting:
     _arrived: set[str] = field(factory=set)
 
     def arrive(self, name: str) -> None:
-        """Record that a vault has selected its notes or failed.
+        """Record that a vault has selected its notes or has failed.
 
-        The last arrival chooses the rows. Repeats are ignored.
+        The last vault to arrive triggers the choice of rows. Repeated calls for a vault are ignored.
         """
         self._arrived.add(name)
         if len(self._arrived) == len(self.expected) and not self.are_here.is_set():
@@ -85,20 +85,20 @@ class _Meeting:
 
 @frozen(eq=False)
 class JointRetrieve:
-    """Joint retrieval from one or more vaults, with the search settings of the first vault."""
+    """Joint retrieval from one or more vaults. The search settings of the first vault apply."""
 
     vaults: Mapping[str, Parts]
 
     async def retrieve(self, request: RetrieveRequest) -> JointRetrieved:
         """Return the top-ranked notes of all vaults.
 
-        If every vault fails, raises the errors of `Retrieve.retrieve`.
+        If every vault fails, the errors of `Retrieve.retrieve` are raised.
         """
         settings = next(iter(self.vaults.values())).get(SearchConfig)
         most = settings.max_results if request.most is None else request.most
         limit = max(1, min(request.limit, most))
         rankings = await self.rank(evolve(request, limit=limit))
-        # The number of rows depends on all vaults, so slow and failed vaults must arrive too.
+        # The choice of rows needs the selections of all vaults, so slow and failed vaults must arrive too.
         meeting = _Meeting(tuple(self.vaults), limit)
         answers: dict[str, RetrieveAnswer] = {}
         refusals: dict[str, LithosError] = {}
@@ -116,7 +116,7 @@ class JointRetrieve:
                 nursery.start_soon(take_part, name, services)
         ordered = {name: refusals[name] for name in self.vaults if name in refusals}
         if not answers:
-            # Prefer errors about the request itself to errors of one vault.
+            # Prefer errors in the request to errors of a single vault.
             raise min(ordered.values(), key=lambda refusal: not isinstance(refusal, InvalidInput))
         failed = {name: refusal.message for name, refusal in ordered.items()}
         in_order = {name: answers[name] for name in self.vaults if name in answers}
@@ -130,7 +130,7 @@ class JointRetrieve:
         ranking: HybridRanking,
         meeting: _Meeting,
     ) -> RetrieveAnswer:
-        """Return one vault's result, once rows have been chosen across all vaults."""
+        """Return one vault's result after rows have been chosen across all vaults."""
         retrieve = services.get(Retrieve)
         async with retrieve.accept(request) as drawing:
             with services.get(Metrics).timed("lcma_retrieve_duration_seconds"):
@@ -161,7 +161,7 @@ class JointRetrieve:
 
 
 async def _widen(services: Parts, request: RetrieveRequest) -> HybridRanking:
-    """Widen the search until enough notes of a vault pass the relevance gate, or all are found."""
+    """Widen the search until enough notes of a vault pass the relevance gate or all notes have been found."""
     wanted, gate, catalogue = max(LEG_NOTES, LEG_SHARE * request.limit), request.gate, services.get(Catalogue)
     passing = request.limit
     if gate.is_narrow:

@@ -1,4 +1,7 @@
-"""One search over several vaults: each ranks its own notes, and rows are merged (docs/spec/vaults.md §2)."""
+"""One search in several vaults, which rank their own notes (docs/spec/vaults.md §2).
+
+The rows are merged by score.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,9 @@ from lithos.vaults.service.joining import model_of, on_one_scale
 class JointAnswer:
     """Rows of several vaults as pairs (vault name, hit), best first.
 
-    `failed` maps vaults without a response to the reason. `lacking` maps vaults to the backends (`fulltext`,
-    `semantic`) that were missing there. `message` summarises both, or says why nothing was searched.
+    `failed` maps vaults that did not respond to the reason. `lacking` maps vaults to the backends
+    (`fulltext`, `semantic`) that were missing there. `message` summarises both, or explains why nothing was
+    searched.
     """
 
     rows: tuple[tuple[str, Hit], ...]
@@ -33,12 +37,12 @@ class JointAnswer:
 
 @frozen(eq=False)
 class JointSearch:
-    """Joint search of one or more vaults. The first vault's settings limit the number of rows."""
+    """Joint search in one or more vaults. The settings of the first vault limit the number of rows."""
 
     vaults: Mapping[str, Parts]
 
     async def search(self, request: SearchRequest) -> JointAnswer:
-        """Return the best matches of all vaults. Each vault records its own rows as shown.
+        """Return the best matches of all vaults. Each vault records which of its own matches were returned.
 
         Raises `InvalidMode` and `InvalidInput`, and `SearchBackendFailed` if every vault fails.
         """
@@ -50,7 +54,7 @@ class JointSearch:
         return answer
 
     async def look(self, request: SearchRequest) -> JointAnswer:
-        """Return the same matches as `search`, without recording the caller and the rows shown."""
+        """Return the same matches as `search`, but do not record the caller and the returned rows."""
         _, limit = next(iter(self.vaults.values())).get(Search).bounds(request)
         failed: dict[str, str] = {}
         ranked = self._comparing(request, await self._rank(request, failed))
@@ -61,7 +65,7 @@ class JointSearch:
         return JointAnswer(rows, failed, lacking, _tell(ranked, failed))
 
     async def _rank(self, request: SearchRequest, failed: dict[str, str]) -> dict[str, RankedRows]:
-        """Return each vault's ranking of its own notes. Raises errors about the request itself."""
+        """Return the ranking of each vault. Raises errors in the request itself."""
         ranked: dict[str, RankedRows] = {}
         refusals: list[LithosError] = []
 
@@ -81,7 +85,7 @@ class JointSearch:
         return {name: ranked[name] for name in self.vaults if name in ranked}
 
     def _comparing(self, request: SearchRequest, ranked: Mapping[str, RankedRows]) -> dict[str, RankedRows]:
-        """Return the rankings of full-text and hybrid searches with comparable scores, others unchanged."""
+        """Return full-text and hybrid rankings with comparable scores. Other rankings are not changed."""
         if request.mode == "fulltext":
             factors = even_out({name: each.terms.total for name, each in ranked.items()})
             return {
@@ -142,7 +146,10 @@ class JointSearch:
     def _compare(
         self, request: SearchRequest, ranked: Mapping[str, RankedRows], found: Mapping[str, Sequence[object]]
     ) -> bool:
-        """Return whether scores are comparable: one model, or complete hybrid searches in every vault."""
+        """Return whether scores are comparable.
+
+        Semantic scores need one model, other scores need complete searches.
+        """
         if request.mode != "semantic":
             return not any(each.failed for each in ranked.values())
         asked = [self.vaults[name] for name, rows in found.items() if rows]
@@ -150,9 +157,9 @@ class JointSearch:
 
 
 def _tell(ranked: Mapping[str, RankedRows], failed: Mapping[str, str]) -> str:
-    """Return the reasons for missing or partial answers of vaults.
+    """Return the reasons why answers of vaults are missing or incomplete.
 
-    A reason that all vaults share appears once.
+    A reason that applies to all vaults appears once.
     """
     told = [f"{name} did not answer: {reason}" for name, reason in failed.items()]
     messages = {name: each.message for name, each in ranked.items() if each.message and name not in failed}

@@ -574,7 +574,7 @@ def test_upstream_directory_is_recognised_with_its_importable_data(ward: Ward) -
 def test_second_coordination_database_is_reported(ward: Ward) -> None:
     shutil.copyfile(ward.private / "coordination.db", ward.data / "coordination.db")
     out = ward.program.run("doctor").out
-    assert "Lithos serves only the one in .lithos" in out
+    assert "Lithos only uses the file in .lithos" in out
     assert "swap the files" in out
 
 
