@@ -1,4 +1,4 @@
 """Journal of all changes, agents, access log, cursors and event streams.
 
-Later packages use this package. The package must not interpret events.
+The packages above it import this package. The package must not interpret events.
 """

@@ -1,4 +1,4 @@
 """Note search: full-text, semantic and link-based.
 
-Later packages use this package. Code that changes notes does not belong here.
+The packages above it import this package. Code that changes notes does not belong here.
 """

@@ -1,6 +1,6 @@
 """General text handling: Markdown, words, chunks, snippets, query language and hidden characters.
 
-Later packages use this package. The package must not access files or depend on notes.
+The packages above it import this package. The package must not access files or depend on notes.
 """
 
 ROLE = "model"

@@ -1,6 +1,6 @@
 """OAuth as pure values: requests, grants, claims and addresses.
 
-Only its own package imports this package.
+Only `access` imports this package.
 It must not use files, clocks, threads or logs.
 """
 

@@ -1,6 +1,6 @@
 """The token ring and the authorization server.
 
-Its own package and `vaults` import this package.
+`access` and `vaults` import this package.
 It must not implement tools.
 """
 

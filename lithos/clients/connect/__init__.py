@@ -1,6 +1,6 @@
 """The command `connect`, which adds Lithos to the configuration of clients, and removes it again.
 
-Only the package `clients` uses this package.
+Only `clients` imports this package.
 Never here: changes to files without the user's consent.
 """
 

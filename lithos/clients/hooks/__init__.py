@@ -1,6 +1,6 @@
 """The hooks for clients: briefing and checkpoint.
 
-Only the package `clients` uses this package.
+Only `clients` imports this package.
 Never here: failures that stop a client.
 """
 

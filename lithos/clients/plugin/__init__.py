@@ -1,6 +1,6 @@
 """The command that writes the plugin for a client.
 
-Only the package `clients` uses this package.
+Only `clients` imports this package.
 Never here: code that opens a vault.
 """
 

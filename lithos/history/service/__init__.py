@@ -1,6 +1,7 @@
 """History services: versions, restore, undo, conflict copies and retention.
 
-This package and later packages use the services. Code that changes notes without the note writer does not
+`history` and the packages above it import this package. Code that changes notes without the note writer
+does not
 belong here.
 """
 

@@ -1,6 +1,6 @@
 """The content of a briefing: selection, shortening and rendering.
 
-Its own package and `vaults` import this package.
+`memory` and `vaults` import this package.
 It must not use files, clocks, threads or logs.
 """
 

@@ -1,6 +1,6 @@
 """Console pages of memory: graph, receipts and contradictions.
 
-Only its own package imports this package.
+Only `memory` imports this package.
 It must not change data without the service.
 """
 

@@ -1,6 +1,6 @@
 """Background work: extraction of entities, projection of provenance, and upkeep of remembered questions.
 
-Its own package and `upkeep` import this package.
+`memory` and `upkeep` import this package.
 It must not answer clients.
 """
 

@@ -1,6 +1,6 @@
 """The actor that owns the databases for edges and statistics.
 
-Its own package, `imports` and `upkeep` import this package.
+`memory`, `imports` and `upkeep` import this package.
 It must not rank notes.
 """
 

@@ -1,6 +1,6 @@
 """Statistics, salience and remembered questions as values.
 
-Its own package, `imports` and `upkeep` import this package.
+`memory`, `imports` and `upkeep` import this package.
 It must not use files, clocks, threads or logs.
 """
 

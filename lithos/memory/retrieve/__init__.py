@@ -1,6 +1,6 @@
 """Retrieval with evidence, and learning from citations.
 
-Its own package, `upkeep` and `vaults` import this package.
+`memory`, `upkeep` and `vaults` import this package.
 It must not change notes.
 """
 

@@ -1,6 +1,6 @@
 """Typed edges and neighbourhoods of notes.
 
-Its own package and `imports` import this package.
+`memory` and `imports` import this package.
 It must not change data without the actor.
 """
 

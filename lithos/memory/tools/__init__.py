@@ -1,6 +1,6 @@
 """Tools of memory: retrieval, briefings and relations.
 
-Its own package, `upkeep` and `vaults` import this package.
+`memory`, `upkeep` and `vaults` import this package.
 It must not contain ranking rules.
 """
 

@@ -1,6 +1,6 @@
 """The full-text index, the vector index and the models.
 
-The search package and later packages use this package. Code that interprets notes does not belong here.
+`search` and the packages above it import this package. Code that interprets notes does not belong here.
 """
 
 ROLE = "index"

@@ -1,6 +1,6 @@
 """Scoring, fusion and rating of search hits.
 
-The search package and later packages use this package.
+`search` and the packages above it import this package.
 It must not contain file access, clocks, threads or logs.
 """
 

@@ -1,6 +1,6 @@
 """Search services: hybrid search, graph search, similar notes and cache lookups.
 
-The search package and later packages use this package. Code that changes an index does not belong here.
+`search` and the packages above it import this package. Code that changes an index does not belong here.
 """
 
 ROLE = "service"

@@ -1,6 +1,6 @@
 """The task board, which runs task commands in the coordinator's commit.
 
-Only its own package imports this package.
+Only `tasks` imports this package.
 It must not commit on its own.
 """
 

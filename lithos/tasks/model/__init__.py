@@ -1,6 +1,6 @@
 """Tasks, their commands and their graph as values.
 
-Its own package and later packages import this package.
+`tasks` and the packages above it import this package.
 It must not use files, clocks, threads or logs.
 """
 

@@ -1,6 +1,6 @@
 """Tables and rows of tasks in `coordination.db`.
 
-Its own package and later packages import this package.
+`tasks` and the packages above it import this package.
 It must not contain task rules.
 """
 

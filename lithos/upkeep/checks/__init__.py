@@ -1,6 +1,6 @@
 """The checks of doctor, validate, reconcile and care, and the views that run them.
 
-Its own package and `vaults` use it.
+`upkeep` and `vaults` use it.
 Never here: repairs without the operator's consent.
 """
 

@@ -1,6 +1,6 @@
 """Console pages for the operator: overview, agents, system, care and monitoring.
 
-Its own package and `vaults` use it.
+`upkeep` and `vaults` use it.
 Never here: changes without the service.
 """
 

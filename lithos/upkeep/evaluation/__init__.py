@@ -1,6 +1,6 @@
 """Evaluation of searches with test questions for a vault.
 
-Only its own package uses it.
+Only `upkeep` imports it.
 Never here: changes of notes.
 """
 

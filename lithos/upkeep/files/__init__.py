@@ -1,6 +1,6 @@
 """Backup files, disk probes and read-only index inspection.
 
-Only its own package and `app` use it.
+Only `upkeep` and `app` use it.
 Never here: repairs without the operator's consent.
 """
 

@@ -1,6 +1,6 @@
 """Commands for backups, exports, checks and repairs.
 
-Only its own package uses it.
+Only `upkeep` imports it.
 Never here: rules of checks.
 """
 

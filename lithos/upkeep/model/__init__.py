@@ -1,6 +1,6 @@
 """Values for note issues, likely link targets and note usage.
 
-Only its own package uses it.
+Only `upkeep` imports it.
 Never here: files, clocks, threads and logs.
 """
 

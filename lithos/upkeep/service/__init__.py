@@ -1,6 +1,6 @@
 """The timeline of an agent.
 
-Only its own package uses it.
+Only `upkeep` imports it.
 Never here: changes.
 """
 
