@@ -1,4 +1,4 @@
 """Note search: full-text, semantic and link-based.
 
-Later packages use this package. Code that changes notes does not belong here.
+Packages in higher layers import this package. Code that changes notes does not belong here.
 """
