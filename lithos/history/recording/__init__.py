@@ -1,6 +1,6 @@
 """The recorder, which adds missing versions to the history.
 
-Only this package and `app` use the recorder. Code that changes notes does not belong here.
+Only the history package and `app` use the recorder. Code that changes notes does not belong here.
 """
 
 ROLE = "actor"
