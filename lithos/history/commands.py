@@ -39,7 +39,7 @@ COMMANDS: Final = (
         flag("--all",
             "merge all copies that need no decision, except copies with names that people also choose"),
         take("--keep SIDE",
-            "side to keep where both sides changed the same place", choices=("note", "copy", "both")),
+            "side to keep if both sides changed the same place", choices=("note", "copy", "both")),
         take("--by NAME", "name of the person who merges (default: your user name)"),
         ),
         "merge writes the next version of the note and removes the copy; the history keeps the copy's bytes. "

@@ -180,7 +180,7 @@ async def restore_note(session: CommandSession, asker: ToolClient) -> int:
     wanted = {"version": version} if row is None else {"row": row}
     arguments = {"id": note, **wanted, "agent": CLI_AGENT}
     answer = await asker.call("lithos_restore", arguments) or {}
-    if "code" in answer:  # `server.write_outcomes: status` adds other words than "error" to refusals.
+    if "code" in answer:  # With `server.write_outcomes: status`, refusals have more status words.
         raise CommandFailed(str(answer["message"]))
     done = "is back" if answer["status"] == "created" else "was restored"
     named = f"version {version}" if row is None else f"row r{row}"

@@ -1,4 +1,4 @@
-"""`lithos conflicts` and `lithos merge-driver`: merge copies, and notes for git (docs/spec/copies.md)."""
+"""`lithos conflicts` and `lithos merge-driver`: merge conflict copies, and notes for git."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _about(shown: Mapping[str, Any]) -> str:
     number = len(shown["conflicts"])
     if number:
         said = "1 place" if number == 1 else f"{number} places"
-        return f"both sides changed {said}; choose a side with --keep, or on the console's page Copies"
+        return f"both sides changed {said}; choose a side with --keep, or on the Copies page of the console"
     if shown["adds_nothing"]:
         return "the note already contains the whole copy"
     if shown["changes_nothing"]:

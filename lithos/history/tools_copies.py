@@ -45,7 +45,9 @@ class ConflictCopyMergeTool:
 
 @tool("lithos_conflict_copy_keep", OWN, "I", place=53)
 class ConflictCopyKeepTool:
-    """Keep a file as a separate note permanently, for a person who knows that it is not a conflict copy."""
+    """Permanently keep a file as a separate note. Use it when a person has confirmed that the file is not a
+    conflict copy.
+    """
 
     path: str = argument("Path of the file.", bound=PATH)
 

@@ -248,8 +248,9 @@ def _list_worth(rows: Sequence[Mapping[str, Any]], answer: Mapping[str, Any]) ->
         numbers = "".join(f"  {counts[key]:>10,}" for key in _WORTH.values())
         yield make_printable(f"{day:<10}  {agent:<{agents}}{numbers}")
     yield (
-        f"Asked again: {total['asked_again']:,}. Cited before: {total['cited_before']:,}, of which among the "
-        f"first three again: {total['found_again']:,}. Found nothing again: {total['found_nothing']:,}."
+        f"Asked again: {total['asked_again']:,}. Cited before: {total['cited_before']:,}. Of "
+        f"these, found among the first three again: {total['found_again']:,}. Found nothing "
+        f"again: {total['found_nothing']:,}."
     )
 
 

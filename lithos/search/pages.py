@@ -202,9 +202,7 @@ class SearchPage:
     async def _ask(self, asked: SearchForm, mode: str, *, is_live: bool) -> ResultColumn:
         """Call the tool and explain the ranks in its answer."""
         if mode == RETRIEVE and is_live:
-            hint = (
-                "Press Enter to retrieve. Each retrieval leaves a receipt, so typing alone retrieves nothing."
-            )
+            hint = "Press Enter to retrieve. Each retrieval stores a receipt, so typing does not start one."
             return ResultColumn(mode=mode, hint=hint)
         try:
             tool = "lithos_retrieve" if mode == RETRIEVE else "lithos_search"

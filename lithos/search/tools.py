@@ -64,9 +64,9 @@ class SearchTool:
     path_prefix: str | None = argument("Only notes whose path starts with this.", None, bound=LOOKUP)
     threshold: float | None = argument("Minimum similarity, 0 to 1.", None, is_rare=True)
     seed_ids: tuple[str, ...] = argument(
-        "Ids of the notes where a graph search starts.", (), bound=IDS, is_rare=True
+        "Ids of the start notes of a graph search.", (), bound=IDS, is_rare=True
     )
-    graph_depth: int = argument("Steps of a graph search, 1 to 3.", 2, is_rare=True)
+    graph_depth: int = argument("Depth of a graph search in links, 1 to 3.", 2, is_rare=True)
     entities: tuple[str, ...] = argument(
         "Only notes that have all of these entities.", (), bound=FILTERS, is_rare=True
     )
@@ -155,7 +155,7 @@ class CacheLookupTool:
 
     query: str = argument("Question to answer.", may_be_blank=True, bound=QUERY)
     source_url: str | None = argument("Web page that the answer comes from.", None, bound=URL)
-    max_age_hours: float | None = argument("Older notes count as stale.", None)
+    max_age_hours: float | None = argument("Maximum age in hours; older notes are stale.", None)
     min_confidence: float = argument("Minimum confidence of the note, 0 to 1.", 0.5, is_rare=True)
     limit: int = argument("Maximum number of candidates to check.", 3, is_rare=True)
     tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS, is_rare=True)

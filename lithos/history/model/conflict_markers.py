@@ -32,7 +32,7 @@ class Markers:
 
     @property
     def lines(self) -> tuple[str, str, str]:
-        """Return the lines that begin a conflict, separate its sides, and end the conflict."""
+        """Return the marker lines that begin a conflict, separate its sides, and end the conflict."""
         opening, middle, closing = (sign * self.size for sign in "<=>")
         return f"{opening} {self.ours}".rstrip(), middle, f"{closing} {self.theirs}".rstrip()
 
@@ -134,7 +134,10 @@ class _Marking(LineMerge):
             self._add(_Side([*self._mine.texts[slice(*common)]], [*self._mine.breaks[slice(*common)]]))
 
     def _split(self, mine: Bounds, theirs: Bounds) -> Iterator[tuple[Bounds, Bounds, Bounds]]:
-        """Yield the differing lines of both sides of an overlap, and the common lines after them."""
+        """Yield the differing lines of both sides of an overlap.
+
+        Each time, also yield the common lines after them.
+        """
         at, other = mine[0], theirs[0]
         blocks, _ = match_lines(self._mine.numbers[slice(*mine)], self._theirs.numbers[slice(*theirs)])
         for i, j, size in (*blocks, (mine[1] - mine[0], theirs[1] - theirs[0], 0)):

@@ -1,4 +1,4 @@
-"""Three-way merges of a note with a conflict copy of it, and their ancestor (docs/spec/copies.md §2).
+"""Three-way merges of a note with its conflict copy, and the search for their ancestor.
 
 No program records the version from which the other machine started. If the chosen ancestor is too new, lines
 that the other machine never had count as deleted. If it is too old, the merge only keeps more lines. In
@@ -134,7 +134,10 @@ def common_lines(one: bytes, other: bytes) -> bytes:
 
 @frozen
 class MergeConflict:
-    """A place that both sides changed differently: its line in the merged text, and the text of each side."""
+    """A passage that both sides changed differently.
+
+    It has its line in the merged text, and the text of each side.
+    """
 
     line: int
     note: str

@@ -96,7 +96,7 @@ async def settle_pending(
         deletions = {each.row.path for each in pending if each.row.op == DELETED}
         there = await recorder.blocking.run(lambda: {path for path in deletions if files.is_file(path)})
         dropped = list[int]()
-        happened: dict[str, bool] = {}  # For each note, whether its next change happened.
+        happened: dict[str, bool] = {}  # For each note, whether its next recorded change happened.
         for each in reversed(pending):
             note_id = each.row.note_id
             happened[note_id] = (

@@ -94,7 +94,7 @@ class HistoryReading(LearningDatabase):
         for content in self._ask(CONTENTS, note_id, most):
             with self._snapshot() as connection:
                 data = Contents(connection).get(int(content[0]))
-            yield data  # Yield outside the snapshot, because the consumer may read another note meanwhile.
+            yield data  # The consumer may read another note meanwhile.
 
     def carried(self, note_id: str, most: int) -> tuple[list[NewVersion], int]:
         """Return the kept versions of a note with their bytes, to be copied to another vault.

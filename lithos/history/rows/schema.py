@@ -120,7 +120,7 @@ class Contents:
         ).fetchall()
         if not rows or rows[-1][0] is not None:
             raise DamagedContent(
-                f"content {number} is missing, or a content that it was stored as a difference to"
+                f"content {number} is missing, or the base of its stored difference is missing"
             )
         data: bytes | None = None
         try:
@@ -137,7 +137,7 @@ class Contents:
         """Return the bytes of a content. Return None if they are damaged."""
         try:
             return self.get(number)
-        except DamagedContent as damage:  # The new content is stored whole, so the damage does not affect it.
+        except DamagedContent as damage:  # The new content is stored whole, so the damage has no effect.
             log.error("damaged version found", reason=str(damage))
             return None
 

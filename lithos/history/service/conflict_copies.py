@@ -378,7 +378,7 @@ class ConflictCopies:
         with honest_outcome("Read the note again before you retry."):
             if not await self._working.run(lambda: self._is_kept(intent)):
                 await self._keep(intent)
-                version += 2  # One version has the bytes of the copy, and one the bytes of the note again.
+                version += 2  # One version has the bytes of the copy, the next those of the note.
             removal = CopyRemoval(intent.copy, intent.digest)
             taken = await self._writer.ask(removal, within=PATIENCE)
         if taken.failure is not None:
@@ -501,7 +501,7 @@ def _decided(shown: ShownCopy, choices: Sequence[str] | None) -> bytes:
         several = "1 place" if len(places) == 1 else f"{len(places)} places"
         raise VersionConflict(
             f"{shown.listed.path} and its note both changed {several}. Nothing was merged. Choose "
-            "a side on the console's page Copies, or with --keep.",
+            "a side on the Copies page of the console, or with --keep.",
             current_version=shown.version,
             warnings=[],
             conflicts=conflict_rows(shown),

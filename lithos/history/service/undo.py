@@ -354,7 +354,9 @@ class UndoRun:
 
     def _left(self, step: UndoStep, answer: Mapping[str, Any]) -> UndoResult:
         if answer.get("status") == _PROPOSED:
-            return UndoResult(step, LEFT, reason=f"the change waits for a person, as {answer['proposal_id']}")
+            return UndoResult(
+                step, LEFT, reason=f"the change waits for approval by a person, as {answer['proposal_id']}"
+            )
         if "conflicts" in answer:
             return UndoResult(
                 step, LEFT, reason=f"others changed the same places: {_name_conflicts(answer['conflicts'])}"

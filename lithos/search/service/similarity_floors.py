@@ -27,6 +27,6 @@ def least_similarity(configured: float | None) -> float:
 def judged_part(
     scores: Sequence[tuple[int, float]], threshold: float
 ) -> tuple[list[tuple[int, float]], float]:
-    """Return the rows of a semantic search that may rate above weak, and the threshold for rating them."""
+    """Return the rows of a semantic search that may rate above weak, with the threshold for the rating."""
     least = max(threshold, LEAST_OF_LEG)
     return [row for row in scores if row[1] >= least], least
