@@ -20,7 +20,7 @@ from lithos.server.command.session import CommandFailed, CommandSession, refusin
 async def undo(session: CommandSession, asker: ToolClient) -> int:
     """Undo changes and print the results.
 
-    Return 1 if any change could not be undone. Raises `CommandFailed`.
+    The result is 1 if any change could not be undone. Raises `CommandFailed`.
     """
     typed = session.typed
     agents = list(dict.fromkeys(str(each).strip() for each in typed["agent"]))

@@ -26,7 +26,7 @@ _LONGEST_MARKER: Final = 1_000
 def run_merge_driver(invocation: Invocation) -> int:
     """Merge the other side into the file of our side.
 
-    Return 1 if conflicts remain. Raises `CommandFailed`.
+    The result is 1 if conflicts remain. Raises `CommandFailed`.
     """
     typed = invocation.typed
     markers = Markers(
@@ -174,7 +174,7 @@ async def _merge(
 ) -> int:
     """Merge copies one by one. Continue after a refusal.
 
-    Print every outcome, and the copies in `left`, which were skipped.
+    Every outcome is printed. The copies in `left` were skipped and are printed too.
     """
     done: list[Mapping[str, Any]] = []
     for path in paths:

@@ -234,7 +234,7 @@ class UndoPages:
         return found
 
     async def _lines(self, sessions: Iterable[ChangeSession]) -> Mapping[Span, tuple[int, int]]:
-        """Return for each session range the numbers of added and removed lines.
+        """Return the numbers of added and removed lines for each range of versions.
 
         The result has no counts if the history cannot be read.
         """

@@ -16,8 +16,8 @@ from lithos.server.command.output import list_pairs, tell
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import make_printable
 
-#: Maximum number of tasks whose findings are fetched, with one call per task. Then the maximum number of
-#: concurrent calls.
+#: Maximum number of tasks whose findings are fetched (one call per task), and maximum number of concurrent
+#: calls.
 MOST_TASKS: Final = 200
 CALLS_AT_ONCE: Final = 8
 #: Maximum number of blocked tasks that one call requests, and of notes with the same title.

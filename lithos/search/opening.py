@@ -21,7 +21,7 @@ def open_fulltext(
 ) -> FulltextIndex:
     """Open the full-text index.
 
-    Delete the indexes first if their notes were parsed with other rules than the current rules.
+    The indexes are deleted first if their notes were parsed with rules other than the current rules.
     """
     style = style_of(storage)
     # The notes in the indexes were parsed with older rules. The indexes are deleted before the manifest is

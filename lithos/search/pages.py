@@ -26,7 +26,8 @@ from lithos.text.snippet import Terms, mark_matches
 RETRIEVE: Final = "retrieve"
 ALL_MODES: Final = (*MODES, RETRIEVE)
 LIMITS: Final = (10, 25, 50)
-#: Maximum number of contradictions shown next to results. Then the fields that have the ids of the two notes.
+#: Maximum number of contradictions shown next to results, and the fields that have the ids of their two
+#: notes.
 MOST_CONFLICTS: Final = 50
 ENDS: Final = ("from_id", "to_id")
 #: Maximum number of characters of a snippet: for up to 10 results, for more results, and for comparisons.

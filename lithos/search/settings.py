@@ -10,7 +10,7 @@ from lithos.kernel.configuration.rules import FRACTION, NOT_BLANK, number, setti
 from lithos.kernel.configuration.sections import SettingsSection
 from lithos.server.settings import ServerConfig
 
-#: Average number of JSON characters of a row in a compact answer. Then the number of rows that always fit.
+#: Average number of JSON characters of a row in a compact answer, and number of rows that always fit.
 ROOM_OF_ROW: Final = 348
 LEAST_ROWS: Final = 10
 

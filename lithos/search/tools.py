@@ -104,7 +104,7 @@ class SearchTool:
     def _first_looks(self, using: Parts, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Fill free rows with notes that are not indexed yet.
 
-        They are found by their titles and first lines.
+        These notes are found by their titles and first lines.
         """
         left = max(1, min(self.limit, using.get(SearchConfig).max_results)) - len(rows)
         is_filtered = self.tags or self.author or self.entities or self.offset

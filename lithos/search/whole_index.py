@@ -42,7 +42,7 @@ class WholeIndex:
     async def complete_reindex(self) -> None:
         """Wait until every note is searchable.
 
-        Then record `reindex_complete` in the journal, once per process.
+        Afterwards, `reindex_complete` is recorded in the journal, once per process.
         """
         await self.complete()
         async with self._turn:

@@ -48,9 +48,9 @@ class Marked:
 def mark_texts(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
     """Merge two changes of a text by lines, as `merging.merge_texts` does.
 
-    Mark overlapping changes as conflicts.
+    Overlapping changes are marked as conflicts.
 
-    The result has every line of each side, except lines that the other side deleted.
+    The merged text has every line of each side, except lines that the other side deleted.
     """
     if ours in (theirs, base):
         return Marked(theirs)
@@ -73,7 +73,7 @@ class _Side:
 class _Clash:
     """A conflict that replaces the merged lines from `at` to `end`.
 
-    The range may be empty, or be between two conflicts.
+    The replaced range may be empty, or be between two conflicts.
     """
 
     at: int
@@ -136,7 +136,7 @@ class _Marking(LineMerge):
     def _split(self, mine: Bounds, theirs: Bounds) -> Iterator[tuple[Bounds, Bounds, Bounds]]:
         """Yield the differing lines of both sides of an overlap.
 
-        Each time, also yield the common lines after them.
+        The common lines after each pair of differing lines are yielded as well.
         """
         at, other = mine[0], theirs[0]
         blocks, _ = match_lines(self._mine.numbers[slice(*mine)], self._theirs.numbers[slice(*theirs)])

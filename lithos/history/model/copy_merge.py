@@ -104,7 +104,7 @@ def _ancestor_of_known(versions: Sequence[PastVersion], known: int) -> MergeBase
 def _stamp(data: bytes) -> tuple[tuple[bytes, bytes], ...] | None:
     """Return the version and update time in the frontmatter. Return None unless both are present.
 
-    Editors leave these keys unchanged.
+    Editors leave the version and the update time unchanged.
     """
     found = tuple(sorted((key, value.strip()) for key, value in _STAMP.findall(head_of(data))))
     return found if len(found) == 2 else None
@@ -136,7 +136,7 @@ def common_lines(one: bytes, other: bytes) -> bytes:
 class MergeConflict:
     """A passage that both sides changed differently.
 
-    It has its line in the merged text, and the text of each side.
+    The line is that in the merged text. `note` and `copy` are the texts of the two sides.
     """
 
     line: int
@@ -172,7 +172,7 @@ class CopyMerge:
     def resolved(self, choices: Sequence[Side]) -> bytes | None:
         """Return the merged bytes. `choices` has one choice per conflict.
 
-        Return None for a binary file, or if choices are missing.
+        The result is None for a binary file, or if choices are missing.
         """
         if self.pieces is None or len(choices) != len(self.places):
             return None
@@ -254,7 +254,7 @@ def say_the_same(one: bytes, other: bytes) -> bool:
 def has_all_lines(note: bytes, copy: bytes) -> bool:
     """Return whether a note has every non-blank line of its copy at least as often.
 
-    The frontmatter is included.
+    The frontmatter counts as part of the note.
 
     `version` and `updated_at` are ignored if they have the form in which Lithos writes them.
     """

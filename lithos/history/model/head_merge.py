@@ -86,7 +86,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _conflict(ours: str, theirs: str, markers: Markers) -> Marked:
-    """Return one conflict with both texts, each complete, between markers."""
+    """Return a single conflict that has both complete texts between its markers."""
     opening, middle, closing = markers.lines
     return Marked(f"{opening}\n{_ended(ours)}{middle}\n{_ended(theirs)}{closing}\n", 1)
 
@@ -178,9 +178,9 @@ class _ByKey:
         return Marked(text, self._conflicts)
 
     def _order(self) -> Iterator[str]:
-        """Yield our keys in order, and keys that only their text has.
+        """Yield our keys in order, and also the keys that only their text has.
 
-        Such a key follows the same key as in their text.
+        A key that only their text has follows the same key as in their text.
         """
         following: dict[str | None, list[str]] = {}
         before: str | None = None
@@ -211,7 +211,7 @@ class _ByKey:
     def _choose(self, key: str, base: _Entry | None, ours: _Entry, theirs: _Entry) -> _Entry | None:
         """Merge a key that both sides changed, or whose comments differ.
 
-        Return None if there is a conflict.
+        The result is None if both sides changed the key in conflicting ways.
         """
         was = base.text if base else ""
         if theirs.text in (ours.text, was):
@@ -295,7 +295,7 @@ def _has_items(value: Any, items: list[Any]) -> bool:
 def _rewritten(key: str, ours: _Entry, theirs: _Entry, items: list[Any]) -> _Entry | None:
     """Return our text with the new items. Unchanged items keep their spelling.
 
-    Return None if the result would lose a comment.
+    The result is None if the new text would lose a comment.
     """
     if _has_comment(theirs.text):
         return None

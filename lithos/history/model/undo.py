@@ -29,7 +29,7 @@ UndoKind = Literal["delete", "return", "revert"]
 class UndoStep:
     """Consecutive changes of one note, newest first, and the state `before` them.
 
-    None means that the note did not exist.
+    `before` is None if the note did not exist.
     """
 
     changes: tuple[VersionRow, ...]

@@ -36,9 +36,10 @@ from lithos.notes.writing.recording import first_version, outside_version
 
 log = get_logger("lithos.history")
 
-#: Maximum number of notes in one commit, and maximum number of their bytes. A commit takes about 20 ms.
+#: Maximum number of notes in a commit, and maximum number of bytes of these notes. A commit takes about 20
+#: ms.
 STEP, STEP_BYTES = 50, 1024 * 1024
-#: Length of the pause after a commit, as a multiple of the commit's duration. Then its minimum in seconds.
+#: Pause after a commit: factor of the commit's duration, and minimum in seconds.
 PAUSE_TIMES, PAUSE_LEAST = 3.0, 0.02
 #: Number of notes whose newest versions are read in one query.
 PAGE: Final = 1_000
@@ -79,7 +80,7 @@ async def settle_pending(
 ) -> None:
     """Confirm pending rows of the last process if their bytes reached the files.
 
-    Delete the other pending rows.
+    Pending rows whose bytes did not reach the files are deleted.
 
     `events` were written to the journal after the manifest was stored. If a store cannot be read, its rows
     stay pending. If it cannot be written, the recorder applies the decisions later.

@@ -24,7 +24,7 @@ log = get_logger("lithos.history")
 T = TypeVar("T")
 
 #: Seconds after which the rows of written files are confirmed, unless another commit confirms them earlier.
-#: Also the seconds between two attempts after a store failure.
+#: The next attempt after a store failure follows after the same time.
 TIDY_AFTER: Final = 1.0
 #: Maximum seconds at shutdown to confirm the last rows.
 TIDY_LIMIT: Final = 5.0
@@ -110,8 +110,8 @@ class Recorder:
     async def _probe(self) -> None:
         """Try to write again.
 
-        `/health` then reports a recovery without waiting for the next change, and the next change need not
-        try first.
+        `/health` then reports a recovery without waiting for the next change. The next change need not try
+        whether writing works.
         """
         store = self.store
         assert store is not None
@@ -128,7 +128,7 @@ class Recorder:
     async def _commit(self, write: Callable[[list[int], list[int]], T]) -> T:
         """Make a commit that also settles earlier rows.
 
-        If it fails, the next commit settles the earlier rows.
+        If the commit fails, the next commit settles the earlier rows.
         """
         confirmed, refused, was_failing = self._confirmed, self._refused, self.is_failing
         self._confirmed, self._refused = [], []

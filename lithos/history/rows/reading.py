@@ -89,7 +89,7 @@ class HistoryReading(LearningDatabase):
     def contents(self, note_id: str, most: int) -> Iterator[bytes]:
         """Yield the distinct bytes of a note's versions one by one, newest first.
 
-        At most `most` contents are yielded.
+        At most `most` distinct contents are yielded.
         """
         for content in self._ask(CONTENTS, note_id, most):
             with self._snapshot() as connection:
@@ -99,7 +99,7 @@ class HistoryReading(LearningDatabase):
     def carried(self, note_id: str, most: int) -> tuple[list[NewVersion], int]:
         """Return the kept versions of a note with their bytes, to be copied to another vault.
 
-        They are in recording order.
+        The versions are in recording order.
 
         Only the newest versions are returned, with at most `most` bytes in total. The number is that of the
         versions left out, including damaged ones.
@@ -129,7 +129,7 @@ class HistoryReading(LearningDatabase):
         return self._first(where, note_id, len(mark), mark) is not None
 
     def oldest(self, note_id: str) -> int | None:
-        """Return the number of the oldest kept version. Return None if there is none."""
+        """Return the number of the oldest kept version. If no version is kept, return None."""
         sql = "SELECT MIN(v.version) FROM versions v JOIN notes n ON n.number=v.note WHERE n.id=?"
         found: int | None = self._ask(sql, note_id)[0][0]
         return found
@@ -137,7 +137,7 @@ class HistoryReading(LearningDatabase):
     def rows(self, note_id: str, limit: int, before: int | None = None) -> tuple[Sequence[VersionRow], int]:
         """Return the newest versions of a note (below `before`), newest first.
 
-        Also return the number of all kept versions.
+        The second value of the result is the number of all kept versions.
         """
         sql = (
             f"SELECT {COLUMNS} FROM {JOINED} WHERE n.id=?1 AND (?2 IS NULL OR v.version<?2)"  # noqa: S608
@@ -208,7 +208,7 @@ class HistoryReading(LearningDatabase):
     def newest(self, after: int, most: int) -> list[NewestVersion]:
         """Return the last recorded version of each note with a number above `after`.
 
-        At most `most` notes are returned, by number.
+        At most `most` notes are returned, ordered by number.
         """
         found = self._ask(
             "SELECT n.number,n.id,v.place,v.version,v.path,v.title,c.mark,v.op,v.pending FROM notes n"
@@ -231,9 +231,9 @@ class HistoryReading(LearningDatabase):
             return read_places(connection, ids)
 
     def crowded(self, *, more_than: int, older_than: datetime | None) -> list[int]:
-        """Return the numbers of notes that may have versions to delete.
+        """Return the numbers of the notes whose versions must be checked for deletion.
 
-        These are notes with more than `more_than` versions, with a version before `older_than`, or with a
+        A note is returned if it has more than `more_than` versions, a version before `older_than`, or a
         deletion.
         """
         least = -(2**63) if older_than is None else to_microseconds(older_than)

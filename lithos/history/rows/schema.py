@@ -190,7 +190,7 @@ def _dictionary(former: bytes | None) -> zstd.ZstdDict | None:
 def passed_on(row: VersionRow, data: bytes) -> NewVersion:
     """Convert a kept version for the history of another vault.
 
-    It is copied there before the note is moved.
+    The version is copied to the other vault before the note is moved.
     """
     return NewVersion(
         note_id=row.note_id,

@@ -76,9 +76,9 @@ class HistoryStore(HistoryReading):
     def add_lacking(self, versions: Iterable[tuple[NewVersion, int | None]]) -> int:
         """Record versions of notes that have no newer row.
 
-        Return the number of recorded versions. Raises `HistoryFailed`.
+        The result is the number of recorded versions. Raises `HistoryFailed`.
 
-        With each version comes a row position: that of the note's newest row when the caller read the
+        Each version is paired with a row position: that of the note's newest row when the caller read the
         history.
         """
         added = 0
@@ -125,7 +125,7 @@ class HistoryStore(HistoryReading):
     def drop(self, places: Iterable[int]) -> int:
         """Delete rows and the bytes that no other row uses.
 
-        Return the number of rows. Raises `HistoryFailed`.
+        The result is the number of deleted rows. Raises `HistoryFailed`.
         """
         with self._refusing(), self.transaction():
             return self._drop(places)
@@ -156,7 +156,7 @@ class HistoryStore(HistoryReading):
     def _add(self, new: NewVersion, is_pending: bool, known: dict[int, bytes]) -> int:
         """Record a version.
 
-        `known` has the contents that this transaction stored. The method adds the content of the version.
+        `known` has the contents that this transaction stored. The content of the new version is added to it.
         """
         note = self._note_number(new.note_id)
         newest = self._newest_row(note)

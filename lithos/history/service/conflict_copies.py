@@ -61,7 +61,7 @@ log = get_logger("lithos.copies")
 
 #: Maximum number of attempts at a merge if the note or the copy changes meanwhile.
 RETRIES: Final = 5
-#: Maximum seconds to wait for the writer. Also the maximum seconds to wait for a merge that has begun.
+#: Maximum seconds to wait for the writer, and for a merge that has begun.
 PATIENCE: Final = 30.0
 CARRIED_OUT: Final = 120.0
 #: Seconds between two checks for copies to merge. If a copy changed since the last check, a program may still
@@ -232,7 +232,7 @@ class ConflictCopies:
     def _ancestor(self, note_id: str, note: bytes, copy: bytes) -> MergeBase:
         """Return the common ancestor of both sides from the history.
 
-        The bytes are None if they are not kept. Blocks.
+        The ancestor has no bytes if they are not kept. Blocks.
         """
         if note == copy:
             return MergeBase(note, is_merged=True)

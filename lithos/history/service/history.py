@@ -326,7 +326,7 @@ class NoteHistory:
         return None if before is None else await self.at_row(row.note_id, before.row)
 
     async def line_counts(self, changes: Collection[Span]) -> dict[Span, tuple[int, int]]:
-        """Return for each change the numbers of added and removed lines between its two versions.
+        """Return the numbers of added and removed lines for each change.
 
         `changes` has tuples of note id, older version and newer version. The older version is 0 if the note
         did not exist. Versions of more than `MOST_COUNTED` bytes and versions that are not kept are left out.

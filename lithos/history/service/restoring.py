@@ -217,7 +217,7 @@ class Restoring:
     async def _own_bytes(self, entry: Entry, now: LoadedNote, merged: bytes | None) -> bytes | None:
         """Return the newest bytes that no agent wrote, or otherwise the oldest bytes of the note.
 
-        The bytes are returned only if the note still has the same meaning.
+        The bytes of a version are returned only if the note still has the same meaning.
 
         When several undos follow one another, the last of them thereby removes what Lithos had added to the
         file. The result is None if changes by agents remain, if the file already has these bytes, or if they

@@ -32,7 +32,7 @@ log = get_logger("lithos.history")
 FIRST, INTERVAL = 30.0, 3_600.0
 #: Number of rows deleted per step. A step keeps the writing thread busy for about 10 ms.
 STEP: Final = 200
-#: Length of the pause after a step, as a multiple of the step's duration. Then its minimum in seconds.
+#: Pause after a step: factor of the step's duration, and minimum in seconds.
 PAUSE_TIMES, PAUSE_LEAST = 4.0, 0.05
 
 

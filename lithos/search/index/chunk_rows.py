@@ -146,7 +146,7 @@ def best_per_note(
 def _first_per_note(
     serials: NDArray[np.uint64], chunks: NDArray[np.uint32], similarities: Matrix, most: int | None
 ) -> list[VectorHit]:
-    """Return the first chunk of each of `most` notes. This function is faster than numpy for few chunks."""
+    """Return the first chunk of each of `most` notes. This is faster than numpy if there are few chunks."""
     found: dict[int, VectorHit] = {}
     rows = zip(serials.tolist(), chunks.tolist(), similarities.tolist(), strict=True)
     for row in rows:
@@ -214,7 +214,7 @@ def multiply(codes: Codes, others: Codes) -> NDArray[Any]:
 
 
 def compare_codes(codes: Codes, inverse: Matrix, queries: Codes) -> Iterator[Matrix]:
-    """Yield for each query the similarity (0..1) of all rows. `inverse` is the result of `invert_lengths`."""
+    """Yield one array per query: its similarity (0..1) to every row."""
     if not len(codes):
         yield from np.zeros((len(queries), 0), np.float32)
         return
@@ -306,7 +306,9 @@ class ChunkRows:
         return self._serials[rows], self._chunks[rows]
 
     def compare(self, queries: Codes) -> Iterator[Matrix]:
-        """Yield for each of `queries` (queries, dims) the similarity (0..1) of every row.
+        """Yield one array per query: its similarity (0..1) to every row.
+
+        `queries` has the shape (queries, dims).
 
         Rows that cannot be found get NaN. Up to `ABREAST` queries take hardly longer than a single query.
         """

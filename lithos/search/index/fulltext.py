@@ -173,7 +173,7 @@ class FulltextIndex:
         """Return the stems of a note and its long words."""
         names = [" ".join(entry.aliases)] if entry.aliases else []
         passages = [self._translator.tokens(passage) for passage in (*names, *entry.passages)]
-        if entry.own is not None:  # The date is last, because it would shift the positions of other words.
+        if entry.own is not None:  # The date is last, so that other words are not shifted.
             passages.append(self._translator.tokens(entry.own.words))
         words = long_words(chain.from_iterable(passages))
         self._compounds.add(words)
@@ -319,7 +319,7 @@ class FulltextIndex:
         return bm25_idf(self._searcher.num_docs, 0)
 
     def coverage(self, idf: Mapping[str, float], serials: Sequence[int]) -> Mapping[int, Covered]:
-        """Return for each of these notes how well it covers the stems of a query.
+        """Return how well each of these notes covers the stems of a query.
 
         Notes without stored stems are left out.
         """

@@ -290,7 +290,7 @@ def make_schema() -> Schema:
 def make_analyzer() -> TextAnalyzer:
     """Return the analyzer for the output of `prepare_text`.
 
-    It splits the text at spaces and stems the words as English.
+    The analyzer splits the text at spaces and stems the words as English.
     """
     return TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.stemmer("english")).build()
 
@@ -452,7 +452,7 @@ def _list_segment_files(meta: Any) -> list[str]:
 def _check_footer(path: Path) -> str | None:
     """Check one file.
 
-    Its footer consists of JSON with the CRC-32 of the data, the footer length and a magic number.
+    The footer consists of JSON with the CRC-32 of the data, the footer length and a magic number.
     """
     size = path.stat().st_size
     with path.open("rb") as stream:

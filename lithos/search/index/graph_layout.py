@@ -15,8 +15,8 @@ import rustworkx
 Point: TypeAlias = tuple[float, float]
 Edges: TypeAlias = Sequence[tuple[int, int]]
 
-#: Number of nodes above which a component is large. Then the number of calls for a large component, the
-#: number of calls for a small component, and the number of steps per call.
+#: Number of nodes above which a component is large, calls for a large component, calls for a small component,
+#: and steps per call.
 _LARGE: Final = 12
 _ROUNDS: Final = 28
 _FEW_ROUNDS: Final = 10

@@ -1,4 +1,4 @@
-"""Cached tokenising of texts, run by run. It counts the pieces of briefings and returns the tokens to embed.
+"""A cached tokenizer for runs of text. It counts the pieces of briefings and returns the tokens to embed.
 
 The built-in tokenizer is a WordPiece tokenizer with the normaliser and pre-tokenizer of BERT. White space
 always ends a word and belongs to no piece. An ASCII punctuation mark is a separate word. The pieces of a text

@@ -75,7 +75,7 @@ def load_transformer(threads: int = 1, folder: Path | None = None) -> Transforme
 def find_trouble() -> str | None:
     """Return why the model cannot be loaded.
 
-    Return None if it can be loaded. The check takes little memory.
+    The result is None if the model can be loaded. The check takes little memory.
     """
     if not is_installed():
         return f"onnxruntime is not installed. To install it: {INSTALL}"

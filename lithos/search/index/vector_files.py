@@ -121,7 +121,7 @@ def write_generation(
     write_vectors: Callable[[Path], None],
     write_notes: Callable[[Path], None],
 ) -> VectorManifest:
-    """Write the next generation, make the manifest name it, delete all others, and return the manifest.
+    """Write the next generation, point the manifest to it, and delete all other generations.
 
     Raises any error that occurs while writing. The store then keeps its current generation.
     """

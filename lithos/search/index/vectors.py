@@ -232,8 +232,8 @@ class VectorIndex:
     def nearest_by_mean(self, queries: Codes, most: int) -> list[list[VectorHit]]:
         """Return the notes whose mean vectors are nearest to each query (queries, dims), best first.
 
-        This search is for callers that examine the best notes more closely afterwards. It takes a fifth of
-        the time of comparing all chunks. The means are computed at the first call and stored.
+        The search by means is for callers that examine the best notes more closely afterwards. It takes a
+        fifth of the time of comparing all chunks. The means are computed at the first call and stored.
         """
         self._means.fill(self._lock, self._notes, self._rows)
         found: list[list[VectorHit]] = []

@@ -57,7 +57,7 @@ RETRY: Final = 30.0
 
 @frozen(eq=False)
 class _Opened:
-    """The objects that the tier has once its model is loaded."""
+    """The objects that the accurate tier uses after its model is loaded."""
 
     notes: TieredNotes
     coverage: AccurateCoverage
@@ -95,7 +95,7 @@ class AccurateTier:
     def answering(self) -> TieredNotes | None:
         """Return the accurate vectors if they are used for queries.
 
-        Return None if the static vectors are used.
+        If the static vectors are used, the result is None.
         """
         opened = self._opened
         if opened is None or not opened.coverage.is_enough or self.reason is not None:

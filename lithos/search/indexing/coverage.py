@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from attrs import frozen
 
-#: Share of chunks with accurate vectors at which queries switch to the accurate tier. Then the share at which
-#: they switch back.
+#: Shares of chunks with accurate vectors. At the first share, queries switch to the accurate tier. Below the
+#: second share, they switch back.
 ENOUGH: Final = 0.99
 TOO_FEW: Final = 0.97
 
@@ -121,7 +121,7 @@ class AccurateCoverage:
     def take(self, chunks: int) -> list[int]:
         """Remove the newest notes from the queue and return them.
 
-        They have about `chunks` chunks in total. At least one note is returned if any is queued.
+        The notes have about `chunks` chunks in total. At least one note is returned if any is queued.
         """
         taken: list[int] = []
         with self._lock:

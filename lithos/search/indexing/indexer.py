@@ -47,8 +47,8 @@ log = get_logger("lithos.indexer")
 CAPACITY = 256
 BATCH = 64
 REPAIR_DELAY = 5.0
-#: Factor by which a batch lingers longer while a program writes many notes in succession. Also the number of
-#: seconds for which the factor applies.
+#: Factor by which a batch lingers longer while a program writes many notes in succession, and seconds for
+#: which the factor applies.
 GATHERING = 10.0
 GATHERING_LASTS = 3.0
 #: Seconds after a search during which another search is expected.
@@ -58,7 +58,7 @@ DEMAND = 1.0
 class Indexer:
     """The actor that owns one search index.
 
-    It applies batches, keeps the index current, repairs it and reports its health.
+    The indexer applies batches, keeps the index current, repairs the index and reports its health.
     """
 
     def __init__(
@@ -308,8 +308,8 @@ class Visibility:
     async def reach(self, *, words: bool = True, meaning: bool = True) -> None:
         """Wait until the selected indexes are current. Return at once if they already are.
 
-        This method raises no error for a late index. Searches of that index fail with the reason until the
-        index has caught up.
+        No error is raised for a late index. Searches of that index fail with the reason until the index has
+        caught up.
         """
         wanted = [
             indexer for indexer, is_wanted in ((self._words, words), (self._meaning, meaning)) if is_wanted

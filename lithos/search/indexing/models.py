@@ -28,7 +28,7 @@ class Loaded(Generic[M]):
     _loading: threading.Lock = field(factory=threading.Lock, init=False)
 
     def get(self, key: Hashable, load: Callable[[], M]) -> M:
-        """Return the loaded object for `key`. If there is none, load it and return the result of `load`.
+        """Return the loaded object for `key`. If no object is loaded, call `load` and return its result.
 
         Raises the errors of `load`. Blocks.
         """

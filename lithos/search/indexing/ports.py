@@ -362,7 +362,7 @@ def _hand_out(together: Sequence[_Waiting], outcome: Outcome[list[list[VectorHit
     """Pass the results of one pass to its queries, one query per turn of the event loop.
 
     Each caller ranks its hits, which takes one or two milliseconds. Waking sixteen callers in the same turn
-    would make it 25 ms long, and a write waits for many turns.
+    would make the turn 25 ms long, and a write waits for many turns.
     """
     waiting = list(zip(together, _answers(outcome, len(together)), strict=True))[::-1]
     token = trio.lowlevel.current_trio_token()

@@ -169,7 +169,7 @@ class SemanticBackend:
     def _open(self) -> tuple[EmbeddedNotes, EmbedderIdentity | None]:
         """Open the vectors that must be updated.
 
-        Also return the identity of the stored vectors if they belong to another model.
+        The result also has the identity of the stored vectors if they belong to another model.
         """
         embedder = self._load(self.model_name)
         stored = stored_identity(self._directory)
@@ -257,7 +257,7 @@ class SemanticBackend:
     async def with_static_question(self, query: str, use: Callable[[StaticQuestion], T]) -> T:
         """Call `use` with a query's vector in the static tier and return the result.
 
-        The call runs in a worker thread.
+        `use` is called in a worker thread.
 
         The method reads every vector of the static tier, which takes 1 ms for 50,000 chunks. Raises
         `SemanticUnavailable`.
@@ -273,7 +273,7 @@ class SemanticBackend:
         return await self._looking.run(look)
 
     async def similarities(self, query: str, serials: Sequence[int]) -> dict[int, list[float]]:
-        """Return by serial the similarity of each chunk of some notes to a query, in the static tier.
+        """Return the similarities of the chunks of some notes to a query in the static tier, by serial.
 
         Notes without vectors are left out. Raises `SemanticUnavailable`.
         """
@@ -285,7 +285,7 @@ class SemanticBackend:
         return await self._looking.run(look)
 
     def nearest_to(self, texts: Sequence[str], notes: int) -> dict[int, float]:
-        """Return by serial the closeness of the notes nearest to some texts, in the static tier.
+        """Return the closeness of the notes nearest to some texts in the static tier, by serial.
 
         Blocks.
 

@@ -21,8 +21,7 @@ LEAST_PART: Final = 5
 _LEAST_REST: Final = 3
 #: Endings that a word may have, or may lack, within a compound.
 _ENDINGS: Final = ("en", "er", "es", "e", "n", "s")
-#: Maximum number of known long words (about 2 MB). Then the maximum number of positions to check for a part,
-#: and of compounds found.
+#: Maximum numbers of known long words (about 2 MB), of positions to check for a part, and of compounds found.
 MOST_KNOWN: Final = 100_000
 _MOST_PLACES: Final = 500
 MOST_FOUND: Final = 24
@@ -59,7 +58,7 @@ class Compounds:
     def holding(self, word: str) -> list[str]:
         """Return at most 24 long words that contain the whole word.
 
-        If there are none, search for its stem instead.
+        If no long word contains the word, its stem is searched instead.
         """
         if len(word) < LEAST_PART or not word.isalpha():
             return []

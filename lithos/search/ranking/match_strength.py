@@ -354,7 +354,7 @@ def crowd(similarities: Iterable[float], threshold: float) -> float:
 def _two_best(values: Iterable[float], least: float) -> tuple[float, float]:
     """Return the two highest values.
 
-    If the first is missing, it is 0. If the second is missing, it is `least`.
+    A missing first value is 0, and a missing second value is `least`.
     """
     ordered = nlargest(2, values)
     return (ordered[0] if ordered else 0.0), (ordered[1] if len(ordered) > 1 else least)

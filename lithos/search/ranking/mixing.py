@@ -33,7 +33,7 @@ SLIGHT: Final = 0.02
 class MixCandidate:
     """A hit to be mixed, with its score and the probability (None if unknown) that it answers.
 
-    Both values are 0..1.
+    The score and the probability are 0..1.
 
     A hit without `leads` never ranks before a note.
     """

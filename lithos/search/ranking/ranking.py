@@ -222,7 +222,7 @@ def merge(found: Mapping[str, Sequence[ScoutHit]]) -> dict[str, float]:
 def explain(found: Mapping[str, Iterable[ScoutHit]], note_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Return the reasons of all scouts for each of the notes.
 
-    They are in table order and without duplicates.
+    The reasons are in table order and without duplicates.
     """
     reasons: dict[str, dict[str, None]] = {note_id: {} for note_id in note_ids}
     for scout in SCOUTS:

@@ -24,7 +24,7 @@ def keep_places(
 ) -> Sequence[tuple[K, float]]:
     """Return `ranked` after moving up the notes that are near the top of both rankings.
 
-    Each gets at least the worse of its two ranks there.
+    Each of these notes moves up to the worse of its two ranks, unless it already has a better rank.
 
     A note is near the top if it is among the first ten. It is moved to rank eight at best. This is always
     possible, because k such notes need only the first k ranks. If several notes may be next, the note with

@@ -74,7 +74,7 @@ class CacheLookup:
         self._cited_before = cited_before
 
     async def look_up(self, request: CacheRequest) -> CacheAnswer:
-        """Look up the cache.
+        """Look up a question in the cache.
 
         Return the fresh candidate with the highest confidence, or else the id of a stale note.
         """

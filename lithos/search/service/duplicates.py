@@ -29,8 +29,8 @@ from lithos.text.words.similarity import likeness, match_of, word_pairs
 
 log = get_logger("lithos.duplicates")
 
-#: Number of passages of a new note that are searched for, and number of leading characters from which the
-#: passages are taken. Then the number of nearest notes per passage.
+#: Number of passages of a new note to search for, number of leading characters that contain the passages, and
+#: number of nearest notes per passage.
 PASSAGES: Final = 4
 OPENING: Final = 8_000
 NEAREST: Final = 8

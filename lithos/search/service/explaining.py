@@ -27,7 +27,7 @@ MOST_TITLED: Final = 1_000
 class WordsPart:
     """Full-text result of a note: rank (from 1), BM25 score and contribution to the total score.
 
-    `title` and `headings` are their shares of the BM25 score.
+    `title` and `headings` are the shares of these fields in the BM25 score.
     """
 
     rank: int
@@ -41,7 +41,8 @@ class WordsPart:
 class MeaningPart:
     """Semantic result of a note.
 
-    It has the rank (from 1), the similarity of the best passage, and the contribution to the total score.
+    `rank` counts from 1, `similarity` is that of the best passage, and `part` is the contribution to the
+    total score.
     """
 
     rank: int
@@ -107,7 +108,7 @@ class Explainer:
     ) -> dict[int, Explanation]:
         """Return by serial the explanation of a note in a hybrid search.
 
-        It has the note's results in each ranking and their parts of the score.
+        An explanation has the note's results in each ranking, with their parts of the score.
         """
         words, meaning, lead = self._hybrid.parts(ranking)
         chances = self._hybrid.chances(ranking)
@@ -144,7 +145,7 @@ class Explainer:
         found: Sequence[tuple[int, float]],
         serials: Collection[int],
     ) -> dict[int, WordsPart]:
-        """Return by serial the full-text rank and BM25 score, with the shares of title and headings.
+        """Return the full-text rank and BM25 score of notes by serial, with the shares of title and headings.
 
         The shares count only ranked words. Phrases and required terms are not included.
         """

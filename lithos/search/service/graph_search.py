@@ -83,7 +83,7 @@ COMPARED = 500
 class Walk:
     """The results of a note in a graph search.
 
-    It has the distance in links from a seed, and the rank in each ranking.
+    The results are the distance in links from a seed, and the rank in each ranking.
 
     `meaning` is None if the note is not in the semantic ranking.
     """
@@ -97,7 +97,7 @@ class Walk:
     def parts(self) -> tuple[float, float, float]:
         """Return the parts of the score by PageRank, distance and semantic similarity.
 
-        Their sum is the score.
+        The sum of the parts is the score.
         """
         of_meaning = 0.0 if self.meaning is None else 1 / (FUSION_K + self.meaning)
         return 1 / (FUSION_K + self.central), 1 / (FUSION_K + self.near), of_meaning
@@ -188,9 +188,9 @@ class GraphSearch:
         return [hit.serial for hit in found if hit.serial in wanted][:NEAREST]
 
     async def _rank(self, steps: Mapping[str, int], by_meaning: Sequence[str]) -> list[tuple[str, float]]:
-        """Return the reciprocal rank fusion of three rankings:
+        """Return the reciprocal rank fusion of PageRank, distance and similarity.
 
-        PageRank, distance and similarity. Notes at the same distance are ordered by PageRank.
+        Notes at the same distance are ordered by PageRank.
         """
         places = await self.centrality.places()
         return await self._reading.run(lambda: reciprocal_rank([*_order(steps, places), by_meaning]))

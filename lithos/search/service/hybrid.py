@@ -71,7 +71,7 @@ _serial_and_similarity = itemgetter(0, 2)  # fields of a `VectorHit`
 class HybridRanking:
     """A hybrid ranking of (serial, score) pairs, best first.
 
-    It can be iterated only once. `lexical` has the full-text scores.
+    The ranking can be iterated only once. `lexical` has the full-text scores.
 
     `features` covers the first three rows. If an index failed, `features` is empty, `failed` names the index,
     and `message` gives the reason. `is_all` is True if neither index would find more notes.
@@ -85,15 +85,14 @@ class HybridRanking:
     is_all: bool
     #: True if the accurate tier answered the query.
     is_accurate: bool = False
-    #: Lead coverage of the best notes. Then the share of the semantic score in `blend`.
+    #: Lead coverage of the best notes, and the share of the semantic score in `blend`.
     covered: Mapping[int, Covered] = field(factory=dict)
     weight: float = 0.0
     #: Changes of scores because of names, reserved ranks and missing text. Every score is divided by
     #: `highest`, the highest possible score.
     moved: Mapping[int, float] = field(factory=dict)
     highest: float = 1.0
-    #: Score that conversation turns get from their neighbours. Then the divisor of the fused scores that
-    #: results from it.
+    #: Score that conversation turns get from their neighbours, and the divisor of the resulting scores.
     beside: Mapping[int, float] = field(factory=dict)
     spread: float = 1.0
     failed: tuple[str, ...] = ()
@@ -134,7 +133,7 @@ class Hybrid:
         return _calibration(ranking).threshold if configured is None else configured
 
     def chances(self, ranking: HybridRanking) -> dict[int, float]:
-        """Return by serial the probability that the note answers. Only the first three rows are included."""
+        """Return the probability that each of the first three notes is an answer, by serial."""
         return _chances(ranking.features, _calibration(ranking))
 
     def terms(self, words: str) -> Terms:
@@ -177,7 +176,7 @@ class Hybrid:
         return judge(_chances(features, calibration), confidence)
 
     def word_chances(self, features: Mapping[int, WordFeatures]) -> dict[int, float]:
-        """Return by serial the probability that the note answers, computed from words alone."""
+        """Return the probability that each note is an answer, by serial. It is computed from words alone."""
         return _chances(features, WORDS_CALIBRATION)
 
     def word_features(
@@ -320,7 +319,7 @@ class Hybrid:
         return _Ordered(first, behind, covered, moved, highest, beside, spread)
 
     def _names_share(self, words: str, idf: Mapping[str, float]) -> dict[int, float]:
-        """Return by serial the share of the query, by idf, that consists of the note's name."""
+        """Return by serial the share of the query, by idf, that the note's name makes up."""
         named, total = self._catalogue.named_in(words), sum(idf.values())
         return {
             serial: sum(idf.get(stem, 0.0) for stem in self._fulltext.terms(name)) / total

@@ -107,7 +107,7 @@ class SearchAnswer:
 class RankedRows:
     """A ranking from which result rows are made.
 
-    It has note serials by descending score and can be iterated only once.
+    The ranking has note serials by descending score and can be iterated only once.
     """
 
     scores: Iterable[tuple[int, float]]
@@ -129,7 +129,7 @@ _NOTHING = RankedRows((), ())
 class Search:
     """The search service.
 
-    It queries the indexes, ranks notes and cuts snippets. It writes only the access log.
+    The service queries the indexes, ranks notes and cuts snippets. It writes only the access log.
     """
 
     def __init__(
@@ -263,7 +263,8 @@ class Search:
     def threshold_of(self, request: SearchRequest) -> float:
         """Return the minimum similarity.
 
-        This is the requested value, the configured value, or the default of the mode and model.
+        A requested value takes precedence over the configured value. If neither applies, the default of the
+        mode and model is used.
         """
         if request.threshold is not None:
             return request.threshold
@@ -284,7 +285,7 @@ class Search:
     async def match_text(self, query: str) -> tuple[list[Entry], str]:
         """Return all notes that match a full-text query, best first.
 
-        Also return the syntax error if there is one.
+        The second value of the result is the syntax error if there is one.
 
         Raises `SearchBackendFailed`.
         """
