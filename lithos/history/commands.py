@@ -44,7 +44,7 @@ COMMANDS: Final = (
         ),
         "merge writes the next version of the note and removes the copy; the history keeps the copy's bytes. "
         "A copy with overlapping changes is not merged unless --keep names a side. keep makes the file a "
-        "separate note permanently. The exit code is 1 when a copy is left.",
+        "separate note permanently. The exit code is 1 if a copy is left.",
         group="history", place=140,
     ),
     CliCommand("merge-driver", "merge two versions of a note for git; needs no server and no data directory",

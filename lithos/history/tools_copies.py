@@ -35,7 +35,7 @@ class ConflictCopyMergeTool:
 
     path: str = argument("Path of the conflict copy.", bound=PATH)
     by: str = argument("Name of the person.", bound=NAME)
-    keep: list[str] | None = argument("Side to keep of each conflict: note, copy or both.", None, bound=IDS)
+    keep: list[str] | None = argument("Side to keep for each conflict: note, copy or both.", None, bound=IDS)
     seal: str | None = argument("Seal of the merge that the person saw.", None, bound=LOOKUP)
 
     async def answer(self, using: Parts) -> Answer:

@@ -3,7 +3,7 @@
 Only one caller may write at a time. A row is *pending* from its commit until `confirm`. The row may be
 committed before the file is changed, and the file may never be changed. The next start determines whether the
 bytes of a pending row ever reached the file. If damage is found when the database file is opened or written,
-the file is moved to quarantine and a new file is created.
+the file is quarantined and a new file is created.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class HistoryStore(HistoryReading):
         return row  # type: ignore[no-any-return]
 
     def _replace(self, reason: str) -> None:
-        """Move the damaged file to quarantine and create a new file. Raises `HistoryFailed`."""
+        """Quarantine the damaged file and create a new file. Raises `HistoryFailed`."""
         with self._reading:
             assert self._connections is not None
             writer, reader = self._connections

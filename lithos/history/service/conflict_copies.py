@@ -449,7 +449,7 @@ class ConflictCopies:
         try:
             merged = await self.merge(path, MERGE_AGENT)
         except LithosError as refusal:
-            log.info("conflict copy needs a person", path=path, reason=refusal.message)
+            log.info("conflict copy needs a decision", path=path, reason=refusal.message)
         else:
             log.info("conflict copy merged", path=path, note=merged.note_path, changed=merged.changed)
 

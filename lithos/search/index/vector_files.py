@@ -183,7 +183,7 @@ def read_stamps(directory: Path, generation: int) -> dict[int, int]:
 
 
 def quarantine_store(directory: Path, damaged: Path) -> Path:
-    """Move all files of the store to quarantine without changing them.
+    """Quarantine all files of the store without changing them.
 
     Return the new path of the damaged file.
 

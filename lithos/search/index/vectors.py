@@ -97,7 +97,7 @@ class VectorIndex:
         """Load the store of `identity` in `directory`. Create the directory if it is missing.
 
         A store of another identity or format is left unchanged, and the index is empty at first. `save` then
-        replaces the store. A damaged store is moved to quarantine (`quarantined`, `quarantine_reason`), and
+        replaces the store. A damaged store is quarantined (`quarantined`, `quarantine_reason`), and
         the index is empty at first.
         """
         directory.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)

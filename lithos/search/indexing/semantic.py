@@ -185,10 +185,10 @@ class SemanticBackend:
         try:
             embedder = self._load(stored.name)
         except EmbedderUnavailable as problem:
-            log.warning("former model cannot answer", model=stored.name, reason=problem.reason)
+            log.warning("former model unavailable", model=stored.name, reason=problem.reason)
             return None
         if embedder.identity != stored:
-            log.warning("former model cannot answer", model=stored.name, reason="model files changed")
+            log.warning("former model unavailable", model=stored.name, reason="model files changed")
             return None
         return EmbeddedNotes(embedder, VectorIndex.open(self._directory, stored))
 
