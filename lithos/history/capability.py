@@ -1,4 +1,4 @@
-"""The history capability: its parts and how they are built."""
+"""The history capability: its components and the functions that build them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def make_version_recorder(recorder: Recorder) -> VersionRecorder:
 
 
 def make_catching_up(recorder: Recorder, catalogue: Catalogue, keeper: Keeper, writer: Writer) -> CatchingUp:
-    """Build the background task that records the versions missing from the history."""
+    """Build the background task that records versions missing from the history."""
     return CatchingUp(recorder, catalogue, keeper, writer.mailbox)
 
 

@@ -39,12 +39,12 @@ COMMANDS: Final = (
         flag("--all",
             "merge all copies that need no decision, except copies with names that people also choose"),
         take("--keep SIDE",
-            "side to keep where both sides changed the same place", choices=("note", "copy", "both")),
+            "side to keep if both sides changed the same place", choices=("note", "copy", "both")),
         take("--by NAME", "name of the person who merges (default: your user name)"),
         ),
         "merge writes the next version of the note and removes the copy; the history keeps the copy's bytes. "
         "A copy with overlapping changes is not merged unless --keep names a side. keep makes the file a "
-        "separate note permanently. The exit code is 1 when a copy is left.",
+        "separate note permanently. The exit code is 1 if a copy is left.",
         group="history", place=140,
     ),
     CliCommand("merge-driver", "merge two versions of a note for git; needs no server and no data directory",

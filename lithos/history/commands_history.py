@@ -20,7 +20,7 @@ from lithos.server.command.session import CommandFailed, CommandSession, refusin
 async def undo(session: CommandSession, asker: ToolClient) -> int:
     """Undo changes and print the results.
 
-    Return 1 if a change could not be undone. Raises `CommandFailed`.
+    The result is 1 if any change could not be undone. Raises `CommandFailed`.
     """
     typed = session.typed
     agents = list(dict.fromkeys(str(each).strip() for each in typed["agent"]))
@@ -64,14 +64,14 @@ def _summarise(agent: str, steps: Sequence[UndoStep], counts: Mapping[str, int],
     return f"{changes} changes of {notes} notes by {agent}: {told}{kept}"
 
 
-#: Default number of versions to show, unless `--limit` is given.
+#: Number of versions shown if `--limit` is not given.
 SHOWN: Final = 20
-#: Number of versions to request per call.
+#: Number of versions requested per call.
 PAGE: Final = 200
 
 
 async def history(session: CommandSession, asker: ToolClient) -> int:
-    """Print versions, deleted notes or a difference. Return 0. Raises `CommandFailed`."""
+    """Print versions, deleted notes or a difference, and return 0. Raises `CommandFailed`."""
     typed = session.typed
     wanted, diff = typed.get("note"), typed.get("diff")
     if typed.get("deleted"):
@@ -118,7 +118,7 @@ def _row_name(row: Mapping[str, Any]) -> str:
 
 
 async def _versions(asker: ToolClient, wanted: str, limit: int) -> dict[str, Any]:
-    """Return the newest versions of a note as one answer, calling the tool as often as needed."""
+    """Return the newest versions of a note as one answer. The tool is called as often as needed."""
     rows, answer = await _ask_pages(partial(_ask_note, asker, wanted), limit)
     return {"id": answer["id"], "versions": rows, "total": answer["total"]}
 
@@ -148,7 +148,7 @@ def _list_deleted(rows: Sequence[Mapping[str, Any]], total: int) -> Iterator[str
 async def _ask_pages(
     ask: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]], limit: int
 ) -> tuple[list[dict[str, Any]], Mapping[str, Any]]:
-    """Return the newest `limit` rows and the last answer. New rows cause no duplicates."""
+    """Return the newest `limit` rows and the last answer. Rows added meanwhile cause no duplicates."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     answer: Mapping[str, Any] = {}
     offset = 0
@@ -163,7 +163,7 @@ async def _ask_pages(
 
 
 async def _ask_note(asker: ToolClient, wanted: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Call `lithos_history` for a note named by id or path. Raises `CommandFailed`."""
+    """Call `lithos_history` for a note given by id or path. Raises `CommandFailed`."""
     answer = await asker.call("lithos_history", {**arguments, "id": wanted}) or {}
     if answer.get("code") == "doc_not_found":
         return await ask_tool(asker, "lithos_history", {**arguments, "path": wanted})
@@ -180,7 +180,7 @@ async def restore_note(session: CommandSession, asker: ToolClient) -> int:
     wanted = {"version": version} if row is None else {"row": row}
     arguments = {"id": note, **wanted, "agent": CLI_AGENT}
     answer = await asker.call("lithos_restore", arguments) or {}
-    if "code" in answer:  # `server.write_outcomes: status` adds other words than "error" to refusals.
+    if "code" in answer:  # With `server.write_outcomes: status`, refusals have more status words.
         raise CommandFailed(str(answer["message"]))
     done = "is back" if answer["status"] == "created" else "was restored"
     named = f"version {version}" if row is None else f"row r{row}"

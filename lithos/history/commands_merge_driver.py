@@ -1,4 +1,4 @@
-"""`lithos conflicts` and `lithos merge-driver`: merge copies, and notes for git (docs/spec/copies.md)."""
+"""`lithos conflicts` and `lithos merge-driver`: merge conflict copies, and notes for git."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from lithos.server.command.output import print_json, print_line, tell, warn
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import make_printable
 
-#: Exit code above 128: git stops, instead of recording a conflict in a file that lacks one side.
+#: Exit code above 128. It makes git stop instead of recording a conflict in a file that lacks one side.
 _BROKEN: Final = 129
 #: Maximum length of a marker in characters.
 _LONGEST_MARKER: Final = 1_000
 
 
 def run_merge_driver(invocation: Invocation) -> int:
-    """Merge into the file of our side. Return 1 if conflicts remain. Raises `CommandFailed`."""
+    """Merge the other side into the file of our side.
+
+    The result is 1 if conflicts remain. Raises `CommandFailed`.
+    """
     typed = invocation.typed
     markers = Markers(
         ours=_label(typed.get("ours_name"), "ours"),
@@ -52,7 +55,7 @@ def run_merge_driver(invocation: Invocation) -> int:
 
 
 def _label(name: str | None, usual: str) -> str:
-    """Return a branch name on one line, or `usual` if git passed an empty name."""
+    """Return a branch name without line breaks. If git passed an empty name, return `usual`."""
     return " ".join(name.split()) if name and name.strip() else usual
 
 
@@ -116,7 +119,7 @@ def _rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield _BY_NAME
 
 
-#: Hint for copies whose names a person may have chosen.
+#: Hint for copies that have names which a person may have chosen.
 _BY_NAME: Final = (
     "People also give names such as NAME 2, NAME-HOST and NAME (1): merge these copies one by one, by path. "
     "If a file is a separate note, run: lithos conflicts keep PATH"
@@ -124,7 +127,7 @@ _BY_NAME: Final = (
 
 
 async def _keep(session: CommandSession, asker: ToolClient, paths: Sequence[str]) -> int:
-    """Keep files as separate notes, one after another, and print every outcome."""
+    """Keep files as separate notes, one by one, and print every outcome."""
     done: list[Mapping[str, Any]] = []
     for path in paths:
         answer = await asker.call("lithos_conflict_copy_keep", {"path": path}) or {}
@@ -158,7 +161,7 @@ def _about(shown: Mapping[str, Any]) -> str:
     number = len(shown["conflicts"])
     if number:
         said = "1 place" if number == 1 else f"{number} places"
-        return f"both sides changed {said}; choose a side with --keep, or on the console's page Copies"
+        return f"both sides changed {said}; choose a side with --keep, or on the Copies page of the console"
     if shown["adds_nothing"]:
         return "the note already contains the whole copy"
     if shown["changes_nothing"]:
@@ -169,9 +172,9 @@ def _about(shown: Mapping[str, Any]) -> str:
 async def _merge(
     session: CommandSession, asker: ToolClient, paths: Sequence[str], left: Sequence[Mapping[str, Any]]
 ) -> int:
-    """Merge copies one after another, continuing after a refusal.
+    """Merge copies one by one. Continue after a refusal.
 
-    Print every outcome and the skipped copies `left`.
+    Every outcome is printed. The copies in `left` were skipped and are printed too.
     """
     done: list[Mapping[str, Any]] = []
     for path in paths:

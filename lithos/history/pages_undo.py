@@ -1,4 +1,4 @@
-"""`/console/undo`: undo selected changes of one agent, after a preview."""
+"""`/console/undo`: undo selected changes of an agent, after a preview."""
 
 from __future__ import annotations
 
@@ -30,24 +30,25 @@ from lithos.notes.model.versions import HistoryFailed, VersionRow
 from lithos.server.console.console import Console, Form, PageRefused, given, keep
 from lithos.server.console.formats import plural, whole
 
-#: The navigation entry that these pages belong to.
+#: The navigation entry under which these pages are listed.
 SECTION: Final = "/console/agents"
-#: Maximum number of changes per page and per undo. Large pages show fewer. The command line has no limit.
+#: Maximum number of changes per page and per undo. A page with large notes shows fewer changes. The command
+#: line has no limit.
 MOST_CHANGES: Final = 200
 FEWER_CHANGES: Final = (200, 100, 50)
-#: Pause between two changes of an agent that ends a session.
+#: Pause between two changes of an agent after which a new session begins.
 PAUSE: Final = timedelta(minutes=30)
-#: Maximum seconds for the preview of an undo, and for one request that undoes changes.
+#: Maximum seconds for the preview of an undo, and for a request that undoes changes.
 LOOK_SECONDS: Final = 5.0
 RUN_SECONDS: Final = 20.0
 #: Maximum number of rows in a list of results.
 MOST_LISTED: Final = 100
-#: Maximum number of undo reports that are kept for their pages.
+#: Maximum number of undo reports that are stored for their pages.
 MOST_REPORTS: Final = 50
 SPANS: Final[Mapping[str, str]] = {
     "": "its newest changes", "hour": "the last hour", "today": "today (UTC)", "custom": "since a time",
 }  # fmt: skip
-#: Value of a checkbox: the note id, and its first and last version.
+#: Value of a checkbox: the note id, and the first and last version of the changes.
 _BOX: Final = re.compile(r"(?s)(.+):(\d{1,18})-(\d{1,18})")
 Box = tuple[str, int, int]
 
@@ -61,9 +62,10 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen(kw_only=True)
 class Choice:
-    """Consecutive changes of one note that one checkbox selects.
+    """Consecutive changes of one note, selected by a single checkbox.
 
-    `ahead` is the outcome for the note if all newer changes were undone as well. None: not computed in time.
+    `ahead` is the outcome for the note if all newer changes were undone as well. It is None if it was not
+    computed in time.
     """
 
     step: UndoStep
@@ -72,7 +74,7 @@ class Choice:
 
     @property
     def can_be_chosen(self) -> bool:
-        """Whether there is a change to undo."""
+        """Whether the choice has a change to undo."""
         return self.ahead is None or self.ahead.result != UNDONE
 
     @property
@@ -83,13 +85,13 @@ class Choice:
 
     @property
     def box(self) -> str:
-        """The checkbox value that the form sends."""
+        """The checkbox value that the form submits."""
         return _box_of(self.step)
 
 
 @frozen(kw_only=True)
 class ChangeSession:
-    """Changes of an agent without a long pause between them, newest first."""
+    """Changes of an agent without long pauses between them, newest first."""
 
     began: datetime
     ended: datetime
@@ -98,7 +100,7 @@ class ChangeSession:
 
 @frozen(kw_only=True)
 class UndoReport:
-    """The report of an undo. `left` are the checkboxes that were not processed in time."""
+    """The report of an undo. `left` has the checkboxes that were not processed in time."""
 
     agent: str
     by: str
@@ -120,10 +122,10 @@ class UndoPages:
     _reports: Newest[str, UndoReport] = field(factory=lambda: Newest(MOST_REPORTS))
 
     async def ask(self) -> Any:
-        """Show the changes of an agent by session, each with a checkbox and a preview.
+        """Show the changes of an agent by session. Each change has a checkbox and a preview.
 
-        The page preselects the changes of `note` (or of its `version`) if given, otherwise those in the
-        requested time span, otherwise those of the newest session.
+        The page preselects the changes of `note` (or of its `version`) if it is given. Otherwise it
+        preselects the changes in the requested time span, or else those of the newest session.
         """
         agent, note_id = given("agent"), given("note") or None
         if not agent:
@@ -232,9 +234,9 @@ class UndoPages:
         return found
 
     async def _lines(self, sessions: Iterable[ChangeSession]) -> Mapping[Span, tuple[int, int]]:
-        """Count the lines that the changes added and removed.
+        """Return the numbers of added and removed lines for each range of versions.
 
-        Return no counts if the history cannot be read.
+        The result has no counts if the history cannot be read.
         """
         spans = [choice.span for session in sessions for choice in session.choices]
         try:
@@ -245,7 +247,7 @@ class UndoPages:
 
 @frozen
 class _Chosen:
-    """The preselected changes: all, those of one version, or those of the newest session."""
+    """The preselected changes: all changes, those of a version, or those of the newest session."""
 
     takes_all: bool
     version: int | None
@@ -253,7 +255,7 @@ class _Chosen:
     def has(self, step: UndoStep, is_newest: bool) -> bool:
         """Return whether the step is preselected.
 
-        `is_newest` means that the step belongs to the newest session.
+        `is_newest` is True for steps of the newest session.
         """
         if self.version is not None:
             return any(row.version == self.version for row in step.changes)
@@ -265,7 +267,7 @@ def _chosen_of(span: str, note_id: str | None) -> _Chosen:
 
 
 def _start_of(span: str, since: str, now: datetime) -> datetime | None:
-    """Return the start of the requested time span, or None for all times. Raises `PageRefused`."""
+    """Return the start of the requested time span. Return None for all times. Raises `PageRefused`."""
     if span == "hour":
         return now - timedelta(hours=1)
     if span == "today":
@@ -279,7 +281,7 @@ def _start_of(span: str, since: str, now: datetime) -> datetime | None:
 
 
 def _sessions_of(changes: Collection[VersionRow]) -> list[list[VersionRow]]:
-    """Split changes (newest first) into sessions, at long pauses of the agent."""
+    """Split changes (newest first) into sessions at the agent's long pauses."""
     found: list[list[VersionRow]] = []
     for row in changes:
         if found and abs(found[-1][-1].at - row.at) <= PAUSE:
@@ -290,7 +292,7 @@ def _sessions_of(changes: Collection[VersionRow]) -> list[list[VersionRow]]:
 
 
 def _window_of(since: datetime, until: datetime) -> dict[str, str]:
-    """Return the form fields for the time span, so that changes made after the preview are not undone."""
+    """Return the form fields for the time span. They exclude changes made after the preview from the undo."""
     return {"since": format_time(since), "until": format_time(until)}
 
 

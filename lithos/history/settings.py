@@ -1,4 +1,4 @@
-"""Settings for keeping versions of notes."""
+"""Settings for the versions of notes that are kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class HistoryConfig:
-    """Settings for which versions of notes are kept, and how long. 0 means no limit."""
+    """Settings for the number and age of the versions that are kept. 0 means no limit."""
 
     enabled: bool = setting(True, "Keep earlier versions of every note.")
     keep_days: int = setting(

@@ -13,7 +13,7 @@ log = get_logger("lithos.gauges")
 
 
 def look_at_history(versions: HistoryStore | None) -> Component:
-    """Return whether versions can be kept."""
+    """Return the component that reports whether versions can be kept."""
     if versions is None:
         return Component("ok", details={"enabled": False})
     trouble = trouble_of(versions)

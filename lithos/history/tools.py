@@ -28,7 +28,7 @@ class HistoryTool:
     the diff between two versions.
     """
 
-    id: str | None = argument("Note id, also of a deleted note.", None, bound=LOOKUP, note="kept")
+    id: str | None = argument("Id of the note, which may be deleted.", None, bound=LOOKUP, note="kept")
     changed_by: str | None = argument(
         "Only changes by this agent; omit for all agents.", None, bound=NAME, filters_agent=True
     )
@@ -74,7 +74,7 @@ class HistoryTool:
 class RestoreTool:
     """Restore an earlier version of a note as its newest version, or bring back a deleted note."""
 
-    id: str = argument("Note id, also of a deleted note.", bound=LOOKUP, note="kept")
+    id: str = argument("Id of the note, which may be deleted.", bound=LOOKUP, note="kept")
     version: int | None = argument("Version to restore.", None)
     #: Number of a history row, for a version that has several rows.
     row: int | None = argument(

@@ -35,7 +35,7 @@ class ConflictCopyMergeTool:
 
     path: str = argument("Path of the conflict copy.", bound=PATH)
     by: str = argument("Name of the person.", bound=NAME)
-    keep: list[str] | None = argument("Side to keep of each conflict: note, copy or both.", None, bound=IDS)
+    keep: list[str] | None = argument("Side to keep for each conflict: note, copy or both.", None, bound=IDS)
     seal: str | None = argument("Seal of the merge that the person saw.", None, bound=LOOKUP)
 
     async def answer(self, using: Parts) -> Answer:
@@ -45,7 +45,9 @@ class ConflictCopyMergeTool:
 
 @tool("lithos_conflict_copy_keep", OWN, "I", place=53)
 class ConflictCopyKeepTool:
-    """Keep a file as a separate note permanently, for a person who knows that it is not a conflict copy."""
+    """Permanently keep a file as a separate note. Use it when a person has confirmed that the file is not a
+    conflict copy.
+    """
 
     path: str = argument("Path of the file.", bound=PATH)
 

@@ -1,4 +1,4 @@
 """Note search: full-text, semantic and link-based.
 
-The packages above it import this package. Code that changes notes does not belong here.
+Packages in higher layers import this package. Code that changes notes does not belong here.
 """

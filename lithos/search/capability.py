@@ -40,11 +40,11 @@ from lithos.search.state import (
 from lithos.search.whole_index import WholeIndex
 from lithos.text.chunk import ChunkSizes
 
-#: Number of notes per commit of a rebuild. A commit takes about 20 ms for one note and 200 ms for 1,000
-#: notes.
+#: Number of notes per commit while an index is rebuilt. A commit takes about 20 ms for one note and 200 ms
+#: for 1,000 notes.
 FULLTEXT_SLICE = 1_000
-#: Seconds that a commit is delayed so that several writes share it, because a commit costs more than the rest
-#: of a write. A caller that needs its change in the index flushes the index instead of waiting.
+#: Seconds by which a commit is delayed so that several writes share it. A commit costs more than the rest of
+#: a write. A caller that needs its change in the index flushes the index instead of waiting.
 FULLTEXT_LINGER = 0.2
 FULLTEXT_BATCH = 256
 
@@ -62,7 +62,7 @@ def make_opening(fulltext: FulltextIndex) -> Opening:
 
 
 def make_sizes(search: SearchConfig) -> ChunkSizes:
-    """Create the chunk sizes."""
+    """Create the store of the chunk sizes."""
     return ChunkSizes(search.chunk_size)
 
 
@@ -84,8 +84,8 @@ def make_semantic(
         accurate = AccurateTier(
             port, catalogue, files, load, directory / ACCURATE, search.tier, models.embedding
         )
-    # Full-text search gives the first answers of a new index, so the model only gets the remaining processor
-    # time.
+    # Full-text search gives the first answers of a new index. The model therefore gets only the processor
+    # time that full-text indexing leaves.
     port.leaves_a_core = lambda: not words.is_converged
     return SemanticBackend(
         port, embedding, partial(models.static, load_embedder), directory, search.embedding_model, accurate
@@ -141,7 +141,7 @@ def make_similar_notes(duplicates: Duplicates) -> SimilarNotes:
 
 
 def make_asked(search: Search) -> RecentQueries:
-    """Create the store of recent queries."""
+    """Create the in-memory store of recent queries."""
     return search.asked
 
 

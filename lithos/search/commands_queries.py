@@ -16,12 +16,13 @@ from lithos.server.command.output import list_pairs, tell
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import make_printable
 
-#: Maximum number of tasks whose findings are fetched, with one call per task, and of concurrent calls.
+#: Maximum number of tasks whose findings are fetched (one call per task), and maximum number of concurrent
+#: calls.
 MOST_TASKS: Final = 200
 CALLS_AT_ONCE: Final = 8
-#: Maximum number of blocked tasks, and of notes with the same title, that one call requests.
+#: Maximum number of blocked tasks that one call requests, and of notes with the same title.
 MOST_LISTED: Final = 10_000
-#: Maximum number of notes that an error names if they share a title.
+#: Maximum number of notes that an error lists if several notes have the same title.
 NAMED: Final = 5
 FINDING_LENGTH: Final = 100
 SNIPPET_LENGTH: Final = 100
@@ -61,7 +62,7 @@ def _list_hits(answer: Mapping[str, Any], label: str) -> Iterator[str]:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return the text in one line, cut to at most `most` characters. Three dots follow a cut."""
+    """Return the text in one line, cut to at most `most` characters. A cut text ends with three dots."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[:most].rstrip() + "..."
 
@@ -100,7 +101,7 @@ def _describe_access(row: Mapping[str, Any]) -> str:
 
 
 async def inspect(session: CommandSession, asker: ToolClient) -> int:
-    """Print the subject and return the exit code."""
+    """Print the inspected item and return the exit code."""
     subjects = {"health": _health, "agents": _agents, "tasks": _tasks, "doc": _document}
     return await subjects[session.typed["subject"]](session, asker)
 
@@ -181,10 +182,10 @@ async def _document(session: CommandSession, asker: ToolClient) -> int:
 
 
 async def _read_on(asker: ToolClient, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a note with its whole content, which is read page by page."""
+    """Return a note with its whole content. The content is read page by page."""
     shown, begin, parts = dict(answer), 0, list[str]()
     while "next_offset" in shown:
-        # The dots that mark a cut are not part of the content.
+        # The three dots that mark a cut do not belong to the content.
         parts.append(shown["content"][: shown["next_offset"] - begin])
         begin = shown["next_offset"]
         arguments = {"id": shown["id"], "offset": begin, "agent_id": CLI_AGENT}
@@ -228,7 +229,7 @@ async def worth(session: CommandSession, asker: ToolClient) -> int:
     return 0
 
 
-#: Table columns, each with the count that it shows.
+#: Table columns, each with the name of the count that it shows.
 _WORTH: Final[Mapping[str, str]] = {
     "briefings": "briefings", "retrieved": "retrievals", "searches": "searches", "tokens": "tokens",
     "read": "notes_read", "cited": "notes_cited", "taken over": "taken_over",
@@ -247,8 +248,9 @@ def _list_worth(rows: Sequence[Mapping[str, Any]], answer: Mapping[str, Any]) ->
         numbers = "".join(f"  {counts[key]:>10,}" for key in _WORTH.values())
         yield make_printable(f"{day:<10}  {agent:<{agents}}{numbers}")
     yield (
-        f"Asked again: {total['asked_again']:,}. Cited before: {total['cited_before']:,}, of which among the "
-        f"first three again: {total['found_again']:,}. Found nothing again: {total['found_nothing']:,}."
+        f"Asked again: {total['asked_again']:,}. Cited before: {total['cited_before']:,}. Of "
+        f"these, found among the first three again: {total['found_again']:,}. Found nothing "
+        f"again: {total['found_nothing']:,}."
     )
 
 
@@ -260,7 +262,7 @@ async def care(session: CommandSession, asker: ToolClient) -> int:
     """Print the notes that need care and return 0. Open a task for each group if requested."""
     typed = session.typed
     while (answer := await ask_tool(asker, "lithos_care", {}))["status"] == "looking":
-        pass  # Each call already waits for some seconds.
+        pass  # No extra delay is needed, because each call already waits for some seconds.
     rows = answer["rows"]
     if answer.get("next_offset"):
         rows = await ask_rows(asker, "lithos_care", {"of": answer["at"]}, "rows")

@@ -19,10 +19,13 @@ log = get_logger("lithos.app")
 def open_fulltext(
     storage: StorageConfig, index: IndexConfig, occasion: Occasion, manifest: Manifest
 ) -> FulltextIndex:
-    """Open the full-text index. Drop content that was read with other rules than the current ones."""
+    """Open the full-text index.
+
+    The indexes are deleted first if their notes were parsed with rules other than the current rules.
+    """
     style = style_of(storage)
-    # The indexes hold content that was read with older rules. They are dropped first, because a crash may
-    # follow.
+    # The notes in the indexes were parsed with older rules. The indexes are deleted before the manifest is
+    # updated, because a crash may follow.
     is_read_otherwise = manifest.reading != style.reading and not manifest.is_new
     if is_read_otherwise or index.rebuild_on_start:
         _drop_indexes(occasion.data)
@@ -34,7 +37,7 @@ def open_fulltext(
 
 
 def _drop_indexes(data: Path) -> None:
-    """Delete the rebuildable indexes. The start then rebuilds them from the notes."""
+    """Delete the indexes, which the server start rebuilds from the notes."""
     for name in (".tantivy", ".usearch"):
         if (data / name).exists():
             remove_index(data / name)

@@ -2,8 +2,8 @@
 
 The page can also compare two modes.
 
-Typing fetches only the results (`?partial=1`) and never runs a retrieval, because a retrieval leaves a
-receipt and teaches the memory. A retrieval starts when the user submits the form.
+While the user types, only the results are fetched (`?partial=1`). No retrieval is run then, because a
+retrieval stores a receipt and affects the memory. A retrieval starts when the user submits the form.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from lithos.text.snippet import Terms, mark_matches
 RETRIEVE: Final = "retrieve"
 ALL_MODES: Final = (*MODES, RETRIEVE)
 LIMITS: Final = (10, 25, 50)
-#: Maximum number of contradictions shown next to results, and the fields with the ids of the two notes.
+#: Maximum number of contradictions shown next to results, and the fields that have the ids of their two
+#: notes.
 MOST_CONFLICTS: Final = 50
 ENDS: Final = ("from_id", "to_id")
-#: Maximum number of characters of a snippet: with up to 10 results, with more results, and in comparisons.
+#: Maximum number of characters of a snippet: for up to 10 results, for more results, and for comparisons.
 WHOLE_SNIPPET: Final = 1_000
 SHORT_SNIPPET: Final = 360
 COMPARED_SNIPPET: Final = 160
-#: Differences between scores up to this value are rounding errors.
+#: Differences between scores up to this value count as rounding errors.
 _SAME: Final = 1e-6
-#: Filters that a mode does not support.
+#: Filters that each mode does not support.
 _UNKNOWN: Final[Mapping[str, tuple[str, ...]]] = {
     RETRIEVE: ("author", "entities", "threshold", "seed_ids"),
     **dict.fromkeys(MODES, ("namespace", "task_id")),
@@ -56,7 +57,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen(kw_only=True)
 class SearchForm:
-    """The submitted form. `filters` maps the names of all other fields to their texts."""
+    """The submitted form. `filters` maps the name of each other field to its text."""
 
     q: str
     mode: str
@@ -68,7 +69,7 @@ class SearchForm:
 
     @classmethod
     def read(cls, args: Mapping[str, str]) -> SearchForm:
-        """Read the values of a query string. An invalid choice becomes the default."""
+        """Read the form from a query string. The default replaces an invalid choice."""
         given = {name: args.get(name, "").strip() for name in ("mode", "against", "limit", "depth", "offset")}
         mode, against, limit = given["mode"], given["against"], whole(given["limit"])
         return cls(
@@ -83,15 +84,15 @@ class SearchForm:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the form contains no search."""
+        """Return whether the form contains no query and no filters."""
         return not self.q.strip() and not (self.mode == "graph" and self.filters["seed_ids"])
 
     def ignored_by(self, mode: str) -> list[str]:
-        """Return the given filters that a mode does not support."""
+        """Return the filled-in filters that a mode does not support."""
         return [_NAMES[name] for name in _UNKNOWN[mode] if self.filters[name]]
 
     def arguments(self, mode: str) -> dict[str, Any]:
-        """Return the arguments for the tool that searches in this mode."""
+        """Return the arguments for the tool that runs this search mode."""
         texts = self.filters
         wanted = {
             "query": self.q,
@@ -119,25 +120,25 @@ class SearchForm:
         )
 
 
-#: One part of a score as a piece of a bar: name, start and length (0..100), and value.
+#: One part of a score as a segment of a bar: name, start and length (0..100), and value.
 Piece = tuple[str, float, float, float]
 
 
 @frozen(kw_only=True)
 class ResultRow:
-    """One result: the tool's row, and the reasons for its rank."""
+    """One result: the row that the tool returned, and the reasons for its rank."""
 
     place: int
     data: Mapping[str, Any]
     why: Explanation | None
     parts: Sequence[Piece]
-    #: Amount that earlier citations add to the search score in a retrieval.
+    #: Amount that earlier citations add to the score in a retrieval.
     memory: float | None = None
 
 
 @frozen(kw_only=True)
 class ResultColumn:
-    """The answer in one mode. Has a `refusal` if the tool failed, or a `hint` if there is no query."""
+    """The answer in one mode. It has a `refusal` if the tool failed, or a `hint` if there is no query."""
 
     mode: str
     rows: Sequence[ResultRow] = ()
@@ -151,7 +152,7 @@ class ResultColumn:
     terms: Terms = field(factory=Terms)
     status: int = 200
     next_offset: int | None = None
-    #: Ranks of the notes in the other column. None if there is only one column.
+    #: Ranks of the notes in the second column. None if there is only one column.
     others: Mapping[str, int] | None = None
 
     @property
@@ -160,18 +161,18 @@ class ResultColumn:
         return self.refusal or self.hint or f"{plural(len(self.rows), 'result')} in mode {self.mode}"
 
     def mark(self, text: str, most: int = WHOLE_SNIPPET) -> list[tuple[str, bool]]:
-        """Return a snippet as parts, each with a flag that marks words of the query."""
+        """Split a snippet into parts. Each part has a flag that is True for words of the query."""
         return mark_matches(readable(text, most), self.terms)
 
 
 @frozen
 class SearchPage:
-    """The page and its results."""
+    """The search page and its results."""
 
     _console: Console
 
     async def show(self) -> Response:
-        """Return the page, or only its results."""
+        """Return the whole page, or only its results."""
         asked, is_partial = SearchForm.read(request.args), "partial" in request.args
         columns: list[ResultColumn] = []
         if not asked.is_empty:
@@ -200,11 +201,9 @@ class SearchPage:
         )
 
     async def _ask(self, asked: SearchForm, mode: str, *, is_live: bool) -> ResultColumn:
-        """Call the tool and explain its answer."""
+        """Call the tool and explain the ranks in its answer."""
         if mode == RETRIEVE and is_live:
-            hint = (
-                "Press Enter to retrieve. Each retrieval leaves a receipt, so typing alone retrieves nothing."
-            )
+            hint = "Press Enter to retrieve. Each retrieval stores a receipt, so typing does not start one."
             return ResultColumn(mode=mode, hint=hint)
         try:
             tool = "lithos_retrieve" if mode == RETRIEVE else "lithos_search"
@@ -229,7 +228,10 @@ class SearchPage:
     async def _explain(
         self, asked: SearchForm, mode: str, note_ids: Sequence[str], *, is_live: bool
     ) -> Explained:
-        """Return the explanations of ranks. Empty if the search cannot be answered at the moment."""
+        """Return the explanations of ranks.
+
+        The result is empty if the search cannot be answered at the moment.
+        """
         is_search, told = mode != RETRIEVE, asked.arguments(mode)
         wanted = SearchRequest(
             query=asked.q,
@@ -271,7 +273,7 @@ def _rows(
 
 
 def _parts(why: Explanation | None, memory: float | None, longest: float) -> list[Piece]:
-    """Return the parts of a score as pieces of a bar."""
+    """Return the parts of a score as segments of a bar."""
     if why is None or longest <= 0:
         return []
     if why.walk is not None:

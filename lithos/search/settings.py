@@ -33,9 +33,9 @@ class SearchConfig:
     )
     cache_confidence: float | None = setting(
         None,
-        "Minimum probability that a note answers the question before `lithos_cache_lookup` returns it as a "
-        "hit. null means 0.79, or 0.74 in the accurate tier; these values were chosen for at most 5 % false "
-        "hits.",
+        "Minimum probability that a note answers the question. `lithos_cache_lookup` returns a "
+        "note as a hit only if its probability is at least this. null means 0.79, or 0.74 in the "
+        "accurate tier. These values were chosen for at most 5 % false hits.",
         FRACTION,
     )
     max_results: int = setting(50, "Maximum value of `limit` in a search.", whole(1, 10_000))
@@ -66,8 +66,8 @@ class SearchConfig:
     )
     chunk_size: int = setting(
         500,
-        "Characters up to which consecutive paragraphs are combined into one chunk. A chunk never exceeds "
-        "twice this size.",
+        "Number of characters up to which consecutive paragraphs are combined into one chunk. A "
+        "chunk never exceeds twice this size.",
         whole(1, 100_000),
     )
 

@@ -1,4 +1,4 @@
-"""The state of search as a part of the server state."""
+"""The state of search, as part of the server state."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from lithos.search.indexing.tiers import STATIC, TIER
 
 
 def look_at_search(words: FulltextIndexer, meaning: VectorIndexer) -> Component:
-    """Return whether the indexes accept changes."""
+    """Return the component that reports whether the indexes accept changes."""
     failures = [indexer.failure for indexer in (words, meaning) if indexer.failure]
     return Component("degraded", "; ".join(failures)) if failures else Component("ok")
 
 
 def look_at_model(semantic: SemanticBackend) -> Component:
-    """Return whether semantic searches are answered."""
+    """Return the component that reports whether semantic searches are answered."""
     details = {"model": semantic.model_name, "state": semantic.state.value, **asdict(semantic.progress())}
     if semantic.state is SemanticState.DEGRADED:
         return Component("degraded", semantic.reason, details)
@@ -44,7 +44,7 @@ def look_at_index(
     opening: Opening,
     words: FulltextIndexer,
 ) -> Component:
-    """Return whether every note is indexed."""
+    """Return the component that reports whether every note is indexed."""
     skipped = len(catalogue.skipped)
     details: dict[str, Any] = {"skipped_files": skipped} if skipped else {}
     vanished = guard.vanished

@@ -64,9 +64,9 @@ class SearchTool:
     path_prefix: str | None = argument("Only notes whose path starts with this.", None, bound=LOOKUP)
     threshold: float | None = argument("Minimum similarity, 0 to 1.", None, is_rare=True)
     seed_ids: tuple[str, ...] = argument(
-        "Ids of the notes where a graph search starts.", (), bound=IDS, is_rare=True
+        "Ids of the start notes of a graph search.", (), bound=IDS, is_rare=True
     )
-    graph_depth: int = argument("Steps of a graph search, 1 to 3.", 2, is_rare=True)
+    graph_depth: int = argument("Depth of a graph search in links, 1 to 3.", 2, is_rare=True)
     entities: tuple[str, ...] = argument(
         "Only notes that have all of these entities.", (), bound=FILTERS, is_rare=True
     )
@@ -85,7 +85,7 @@ class SearchTool:
         beside: Sequence[OtherHit] = ()
         if ATTACHMENT in kinds and others is not None and others.has_any(request.filters):
             beside = await others.beside(self.other_query(using, request, BESIDE))
-        if beside and request.offset:  # Hits in other files were on the first page.
+        if beside and request.offset:  # The hits in other files were already on the first page.
             first = await using.get(Search).look(evolve(request, offset=0))
             before = skipped(first.hits, beside, max(1, request.limit), request.offset)
             request = evolve(request, offset=before)
@@ -102,7 +102,10 @@ class SearchTool:
         return result | ({"message": answer.message} if answer.message else {})
 
     def _first_looks(self, using: Parts, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return rows for the free places: notes not indexed yet, found by title and first lines."""
+        """Fill free rows with notes that are not indexed yet.
+
+        These notes are found by their titles and first lines.
+        """
         left = max(1, min(self.limit, using.get(SearchConfig).max_results)) - len(rows)
         is_filtered = self.tags or self.author or self.entities or self.offset
         is_of_words = self.mode in ("hybrid", "fulltext")
@@ -131,7 +134,7 @@ class SearchTool:
         return result if others.is_enabled else result | {"message": ATTACHMENTS_OFF}
 
     def other_query(self, using: Parts, request: SearchRequest, limit: int, offset: int = 0) -> OtherQuery:
-        """Return the query for the other files of the vault."""
+        """Return the query to the other files of the vault."""
         threshold = using.get(Search).threshold_of(request)
         return as_command(OtherQuery, request, threshold=threshold, limit=limit, offset=offset)
 
@@ -152,7 +155,7 @@ class CacheLookupTool:
 
     query: str = argument("Question to answer.", may_be_blank=True, bound=QUERY)
     source_url: str | None = argument("Web page that the answer comes from.", None, bound=URL)
-    max_age_hours: float | None = argument("Older notes count as stale.", None)
+    max_age_hours: float | None = argument("Maximum age in hours; older notes are stale.", None)
     min_confidence: float = argument("Minimum confidence of the note, 0 to 1.", 0.5, is_rare=True)
     limit: int = argument("Maximum number of candidates to check.", 3, is_rare=True)
     tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS, is_rare=True)
@@ -163,7 +166,7 @@ class CacheLookupTool:
             raise InvalidInput(f"max_age_hours must be above 0, not {self.max_age_hours}.")
         if not 0 <= self.min_confidence <= 1:
             raise InvalidInput(f"min_confidence must be between 0 and 1, not {self.min_confidence}.")
-        truncate("", self.max_length)  # Refuses an invalid length before the search.
+        truncate("", self.max_length)  # This call refuses an invalid length before the search runs.
         if self.limit < 1:
             raise InvalidInput(f"limit must be at least 1, not {self.limit}.")
         answer = await using.get(CacheLookup).look_up(as_command(CacheRequest, self))
@@ -174,7 +177,7 @@ class CacheLookupTool:
 
 
 def _cache_row(answer: CacheAnswer, max_length: int) -> dict[str, object]:
-    """Return the answer of `lithos_cache_lookup`, with a mark if the content is cut."""
+    """Return the answer of `lithos_cache_lookup`. It is marked if the content is cut."""
     document: dict[str, object] | None = None
     if answer.entry is not None:
         note = answer.entry.note

@@ -1,4 +1,4 @@
-"""The tools `search` and `fetch`, for clients that know only these names (docs/spec/connectors.md §5)."""
+"""The tools `search` and `fetch`, for clients that support only these names (docs/spec/connectors.md §5)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from lithos.server.tools.declaring import Answer, tool
 
 #: Maximum number of rows in an answer.
 ROWS: Final = 10
-#: Maximum number of characters of note text per `fetch`.
+#: Maximum number of note characters that one `fetch` returns.
 MOST_FETCHED: Final = 20_000
-#: Separates a note id from the offset where reading continues.
+#: Separates a note id from the offset at which reading continues.
 _ON: Final = "#"
 
 
@@ -96,11 +96,14 @@ class ConnectorFetchTool:
 
 
 def in_words(warnings: Any) -> str:
-    """Return one sentence per warning, as a prefix for a text. Empty without warnings."""
+    """Return one sentence per warning, as a prefix for a text.
+
+    Return an empty text if there are no warnings.
+    """
     return "".join(f"[Warning: {row['kind']}. {row['reason'][:300]}]\n" for row in warnings)
 
 
 def page_of(using: Parts, note_id: str) -> str:
-    """Return the address of the note in the console for a remote client."""
+    """Return the address of the note's page in the console, for a remote client."""
     server = using.get(ServerConfig)
     return f"{server.public_url or f'http://{server.host}:{server.port}'}/console/notes/{note_id}"

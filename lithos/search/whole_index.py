@@ -18,7 +18,7 @@ from lithos.search.indexing.semantic import SemanticBackend
 
 @define(eq=False)
 class WholeIndex:
-    """The indexes of a server, and the events of their completion."""
+    """The indexes of a server, and the events that are set when they are complete."""
 
     _opening: Opening
     _words: FulltextIndexer
@@ -31,13 +31,19 @@ class WholeIndex:
     _is_journalled: bool = field(default=False, init=False)
 
     async def complete(self) -> None:
-        """Wait until full-text and semantic search cover every note. Without a model, full text is enough."""
+        """Wait until full-text and semantic search cover every note.
+
+        Without a model, only full-text search counts.
+        """
         await self._opening.complete.wait()
         await self._words.converged()
         await self._semantic.settled.wait()
 
     async def complete_reindex(self) -> None:
-        """Wait until every note is searchable, then journal `reindex_complete` once per process."""
+        """Wait until every note is searchable.
+
+        Afterwards, `reindex_complete` is recorded in the journal, once per process.
+        """
         await self.complete()
         async with self._turn:
             if self._is_journalled:

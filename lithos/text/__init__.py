@@ -1,6 +1,6 @@
 """General text handling: Markdown, words, chunks, snippets, query language and hidden characters.
 
-The packages above it import this package. The package must not access files or depend on notes.
+Packages in higher layers import this package. The package must not access files or depend on notes.
 """
 
 ROLE = "model"

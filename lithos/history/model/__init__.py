@@ -1,6 +1,7 @@
-"""Merging of files and frontmatter, conflict markers and undo plans, as pure values.
+"""Merging of files and frontmatter, conflict markers, and undo plans. The modules have no side effects.
 
-This package and `upkeep` use these modules. File access, clocks, threads and logs do not belong here.
+The history package and `upkeep` import these modules. File access, clocks, threads and logs do not belong
+here.
 """
 
 ROLE = "model"

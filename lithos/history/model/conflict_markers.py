@@ -1,8 +1,8 @@
-"""Merged texts with conflicts between markers, in the format of `git merge-file`.
+"""Merged texts with conflicts between markers, in the format that `git merge-file` uses.
 
-The format is only used for files that git merges (docs/spec/copies.md §3). Tools never write markers
-(`merging`). Lines that both sides of a conflict share are written outside the markers. Conflicts with at most
-`NEAR` common lines between them become one, as in xdiff (git, xdiff/xmerge.c, "zealous").
+The format is used only for files that git merges (docs/spec/copies.md §3). Tools never write markers
+(`merging`). Lines that both sides of a conflict share are written outside the markers. Two conflicts with at
+most `NEAR` common lines between them are joined into one, as in xdiff (git, xdiff/xmerge.c, "zealous").
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 from lithos.notes.format.merging import MOST_LINES, Bounds, LineMerge, NumberedLines
 from lithos.text.outline.differences import match_lines
 
-#: Maximum number of common lines between two conflicts that are joined into one.
+#: Maximum number of common lines between two conflicts that are joined.
 NEAR: Final = 3
 #: Default length of a conflict marker in characters.
 MARKER_SIZE: Final = 7
@@ -32,7 +32,7 @@ class Markers:
 
     @property
     def lines(self) -> tuple[str, str, str]:
-        """Return the lines that begin a conflict, separate its sides, and end the conflict."""
+        """Return the marker lines that begin a conflict, separate its sides, and end the conflict."""
         opening, middle, closing = (sign * self.size for sign in "<=>")
         return f"{opening} {self.ours}".rstrip(), middle, f"{closing} {self.theirs}".rstrip()
 
@@ -46,9 +46,11 @@ class Marked:
 
 
 def mark_texts(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
-    """Merge two changes of a text by lines, as `merging.merge_texts` does, and mark overlapping changes.
+    """Merge two changes of a text by lines, as `merging.merge_texts` does.
 
-    The result contains every line of either side that the other side did not delete.
+    Overlapping changes are marked as conflicts.
+
+    The merged text has every line of each side, except lines that the other side deleted.
     """
     if ours in (theirs, base):
         return Marked(theirs)
@@ -69,9 +71,9 @@ class _Side:
 
 @define
 class _Clash:
-    """A conflict that replaces the decided lines from `at` to `end`.
+    """A conflict that replaces the merged lines from `at` to `end`.
 
-    The range may be empty, or be between two conflicts.
+    The replaced range may be empty, or be between two conflicts.
     """
 
     at: int
@@ -81,7 +83,7 @@ class _Clash:
 
 
 class _Marking(LineMerge):
-    """A merge by lines that continues after overlapping changes."""
+    """A merge by lines that does not stop at overlapping changes."""
 
     def __init__(
         self, base: NumberedLines, mine: NumberedLines, theirs: NumberedLines, markers: Markers
@@ -89,7 +91,7 @@ class _Marking(LineMerge):
         super().__init__(base, mine, theirs)
         self._markers = markers
         self._clashes: list[_Clash] = []
-        #: Positions in the decided lines at which one of the sides changed something.
+        #: Positions in the merged lines at which a side changed something.
         self._changes: list[int] = []
 
     def mark(self) -> Marked:
@@ -132,7 +134,10 @@ class _Marking(LineMerge):
             self._add(_Side([*self._mine.texts[slice(*common)]], [*self._mine.breaks[slice(*common)]]))
 
     def _split(self, mine: Bounds, theirs: Bounds) -> Iterator[tuple[Bounds, Bounds, Bounds]]:
-        """Yield the differing lines of both sides of an overlap, and the common lines after them."""
+        """Yield the differing lines of both sides of an overlap.
+
+        The common lines after each pair of differing lines are yielded as well.
+        """
         at, other = mine[0], theirs[0]
         blocks, _ = match_lines(self._mine.numbers[slice(*mine)], self._theirs.numbers[slice(*theirs)])
         for i, j, size in (*blocks, (mine[1] - mine[0], theirs[1] - theirs[0], 0)):
@@ -154,6 +159,6 @@ class _Marking(LineMerge):
         return joined
 
     def _is_changed(self, start: int, end: int) -> bool:
-        """Return whether one side changed these decided lines or the text at either end of them."""
+        """Return whether a side changed these merged lines, or the text just before or after them."""
         found = bisect_left(self._changes, start)
         return found < len(self._changes) and self._changes[found] <= end

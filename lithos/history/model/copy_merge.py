@@ -1,8 +1,8 @@
-"""Three-way merges of a note with a conflict copy of it, and their ancestor (docs/spec/copies.md §2).
+"""Three-way merges of a note with its conflict copy, and the search for their ancestor.
 
-No program records from which version the other machine started. If the chosen ancestor is too new, lines that
-the other machine never saw count as deleted. If it is too old, the merge only keeps more lines. So the search
-prefers older versions when in doubt, and without an ancestor no line counts as deleted.
+No program records the version from which the other machine started. If the chosen ancestor is too new, lines
+that the other machine never had count as deleted. If it is too old, the merge only keeps more lines. In
+doubt, the search therefore prefers older versions. Without an ancestor no line counts as deleted.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from lithos.history.model.file_merge import merge_files
 from lithos.notes.model.versions import COPY, OUTSIDE, head_of
 from lithos.text.outline.differences import match_lines
 
-#: The choices that a person has for a place that both sides changed.
+#: The choices that a person has for a passage that both sides changed.
 Side = Literal["note", "copy", "both"]
 SIDES: Final[tuple[Side, ...]] = ("note", "copy", "both")
-#: Pattern of version and update time as Lithos writes them. Values such as `version: 1.4.2` and `28.11.2026`
-#: come from a person.
+#: Pattern of version and update time in the form that Lithos writes. Values such as `version: 1.4.2` and
+#: `28.11.2026` come from a person.
 _STAMP: Final = re.compile(
     rb"^(version|updated_at):[ \t]*(['\"]?\d{1,19}['\"]?|['\"]?\d{4}-\d\d-\d\d(?:T[^\s#]{1,40})?['\"]?)"
     rb"[ \t]*(?:#[^\n]*)?\r?$",
@@ -39,7 +39,7 @@ _RUNS: Final = re.compile(rb"<{7,}|={7,}|>{7,}")
 
 @frozen
 class PastVersion:
-    """A kept version of a note for the ancestor search: its operation and its bytes."""
+    """A kept version of a note for the ancestor search, with its operation and its bytes."""
 
     op: str
     data: bytes
@@ -47,9 +47,9 @@ class PastVersion:
 
 @frozen
 class MergeBase:
-    """The bytes from which both sides started, or None if these bytes are not kept.
+    """The bytes from which both sides started. They are None if the history does not have them.
 
-    `is_merged`: the note already includes the copy, so the copy adds nothing.
+    `is_merged` means that the note already includes the copy, so the copy adds nothing.
     """
 
     data: bytes | None
@@ -57,9 +57,9 @@ class MergeBase:
 
 
 def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: bool) -> MergeBase:
-    """Return the common ancestor of a note and its copy.
+    """Return the common ancestor of a note and its conflict copy.
 
-    `versions` are the kept versions, newest first, beginning with the current one.
+    `versions` are the kept versions, newest first. The first of them is the current version.
 
     `is_whole` is True if the last version in the list is the first version that the note ever had.
     """
@@ -74,10 +74,10 @@ def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: boo
     counts = [_count(each.data) for each in candidates]
     if not counts:
         return MergeBase(None)
-    # If several versions are equally near, choose the oldest.
+    # If several versions are equally similar, the oldest is chosen.
     chosen = min(range(len(counts)), key=lambda number: (_distance(counts[number], lines), -number))
-    # The copy may come from any older version. So a line counts as deleted by the copy only if all older
-    # versions had it.
+    # The copy may come from any older version. A line therefore counts as deleted by the copy only if all
+    # older versions had the line.
     while chosen + 1 < len(counts) and any(
         (counts[chosen] - lines) - older for older in counts[chosen + 1 :]
     ):
@@ -90,8 +90,8 @@ def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: boo
 def _ancestor_of_known(versions: Sequence[PastVersion], known: int) -> MergeBase:
     """Return the ancestor of a copy that has the same bytes as a kept version.
 
-    If a sync program replaced that version in the note's file with other bytes, it is an older version.
-    Versions that Lithos made from that version contain its whole text.
+    If a sync program replaced that version in the note's file with other bytes, the ancestor is an older
+    version. Versions that Lithos made from that version contain its whole text.
     """
     copy, newer = versions[known], versions[known - 1] if known else None
     if newer is None or copy.op == COPY or newer.op not in (OUTSIDE, COPY):
@@ -102,9 +102,9 @@ def _ancestor_of_known(versions: Sequence[PastVersion], known: int) -> MergeBase
 
 
 def _stamp(data: bytes) -> tuple[tuple[bytes, bytes], ...] | None:
-    """Return the version and update time in the frontmatter if both are present.
+    """Return the version and update time in the frontmatter. Return None unless both are present.
 
-    Editors leave these keys unchanged.
+    Editors leave the version and the update time unchanged.
     """
     found = tuple(sorted((key, value.strip()) for key, value in _STAMP.findall(head_of(data))))
     return found if len(found) == 2 else None
@@ -119,7 +119,7 @@ def _distance(one: Counter[bytes], other: Counter[bytes]) -> int:
 
 
 def common_lines(one: bytes, other: bytes) -> bytes:
-    """Return the lines that two files share, in order. They replace an ancestor that is not kept.
+    """Return the lines that two files share, in order. These lines are used if the ancestor is not kept.
 
     Lines that differ only in their line break count as equal.
     """
@@ -134,7 +134,10 @@ def common_lines(one: bytes, other: bytes) -> bytes:
 
 @frozen
 class MergeConflict:
-    """A place that both sides changed differently: its line in the merged text, and the text of each side."""
+    """A passage that both sides changed differently.
+
+    The line is that in the merged text. `note` and `copy` are the texts of the two sides.
+    """
 
     line: int
     note: str
@@ -143,10 +146,10 @@ class MergeConflict:
 
 @frozen
 class CopyMerge:
-    """A note merged with its copy: decided pieces, and places that a person has to decide.
+    """A note merged with its copy. It has merged pieces, and conflicts that a person must resolve.
 
-    `pieces` is `None` for binary files. With `has_ancestor`, a line missing from one side may have been
-    deleted there.
+    `pieces` is `None` for binary files. If `has_ancestor` is True, a line that is missing on one side may
+    have been deleted there.
     """
 
     pieces: tuple[bytes | tuple[bytes, bytes], ...] | None
@@ -154,7 +157,7 @@ class CopyMerge:
 
     @property
     def places(self) -> tuple[MergeConflict, ...]:
-        """The places that a person has to decide."""
+        """The conflicts that a person must resolve."""
         found: list[MergeConflict] = []
         line = 1
         for piece in self.pieces or ():
@@ -167,9 +170,9 @@ class CopyMerge:
         return tuple(found)
 
     def resolved(self, choices: Sequence[Side]) -> bytes | None:
-        """Return the merged bytes, given one choice for each place.
+        """Return the merged bytes. `choices` has one choice per conflict.
 
-        Return None for a binary file or if choices are missing.
+        The result is None for a binary file, or if choices are missing.
         """
         if self.pieces is None or len(choices) != len(self.places):
             return None
@@ -179,7 +182,10 @@ class CopyMerge:
         )
 
     def marked(self, note: str, copy: str) -> str:
-        """Return the merged text with git's conflict markers, labelled with the names of both sides."""
+        """Return the merged text with git conflict markers.
+
+        The markers have the names of both sides as labels.
+        """
         markers = Markers(note, copy, _size((b"".join(map(_all, self.pieces or ())),)))
         opening, middle, closing = (f"{line}\n" for line in markers.lines)
         parts: list[str] = []
@@ -202,7 +208,7 @@ def _chosen(sides: tuple[bytes, bytes], choice: Side) -> bytes:
 
 
 def merge_copy(note: bytes, copy: bytes, ancestor: MergeBase) -> CopyMerge:
-    """Merge a note's file with its conflict copy. The frontmatter is merged by key."""
+    """Merge the file of a note with its conflict copy. The frontmatter is merged by key."""
     if ancestor.is_merged:
         return CopyMerge((note,), has_ancestor=True)
     base = common_lines(note, copy) if ancestor.data is None else ancestor.data
@@ -214,13 +220,13 @@ def merge_copy(note: bytes, copy: bytes, ancestor: MergeBase) -> CopyMerge:
 
 
 def _size(files: Sequence[bytes]) -> int:
-    """Return a marker length that no marker-like line in the files has."""
+    """Return a marker length that exceeds every marker-like run of characters in the files."""
     longest = (len(run) for each in files for run in _RUNS.findall(each))
     return max(longest, default=MARKER_SIZE - 1) + 1
 
 
 def _pieces(data: bytes, markers: Markers) -> Iterator[bytes | tuple[bytes, bytes]]:
-    """Split text at its markers and yield decided pieces and conflicts."""
+    """Split text at its markers. Yield merged pieces and conflicts."""
     opening, middle, closing = (line.encode() for line in markers.lines)
     decided: list[bytes] = []
     sides: list[list[bytes]] = []
@@ -241,14 +247,16 @@ def _pieces(data: bytes, markers: Markers) -> Iterator[bytes | tuple[bytes, byte
 
 
 def say_the_same(one: bytes, other: bytes) -> bool:
-    """Return whether two files differ at most in the `version` and `updated_at` that Lithos wrote."""
+    """Return whether two files are equal, apart from the `version` and `updated_at` that Lithos wrote."""
     return one == other or _unstamped(one) == _unstamped(other)
 
 
 def has_all_lines(note: bytes, copy: bytes) -> bool:
-    """Return whether a note has every non-blank line of its copy, equally often, including the frontmatter.
+    """Return whether a note has every non-blank line of its copy at least as often.
 
-    `version` and `updated_at` are ignored if they have the form that Lithos writes.
+    The frontmatter counts as part of the note.
+
+    `version` and `updated_at` are ignored if they have the form in which Lithos writes them.
     """
     wanted, there = (_count(b"".join(_unstamped(each))) for each in (copy, note))
     del wanted[b""]

@@ -1,8 +1,9 @@
 """Three-way merges of whole note files as bytes, for git (docs/spec/copies.md §3).
 
 The body is merged by lines and the frontmatter by key. Every byte that neither side changed stays, including
-comments. Overlaps are written to the file between git's markers (`marking`). A frontmatter that cannot be
-split into keys is merged by lines, and so is a file that is not UTF-8. Binary files are not merged.
+comments. Overlaps are written to the file between git conflict markers (`marking`). A frontmatter that cannot
+be split into keys is merged by lines. A file that is not UTF-8 is also merged by lines. Binary files are not
+merged.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _USUAL: Final = Markers()
 
 @frozen
 class FileMerge:
-    """The merged bytes (None for binary files) and the number of marked conflicts."""
+    """The merged bytes (None for a binary file) and the number of marked conflicts."""
 
     data: bytes | None
     conflicts: int = 0
 
 
 def merge_files(base: bytes, ours: bytes, theirs: bytes, markers: Markers = _USUAL) -> FileMerge:
-    """Merge two changes of a file. An empty `base` means that both sides added the file."""
+    """Merge two changes of a file. If `base` is empty, both sides added the file."""
     if ours in (theirs, base):
         return FileMerge(theirs)
     if theirs == base:

@@ -1,8 +1,9 @@
-"""Three-way merges of frontmatter by key. They keep comments, quoting and order as written.
+"""Three-way merges of frontmatter by key. Comments, quoting and order stay as written.
 
-If one side changed a key, its value is used. Lists are merged as sets, and the greater version and update
-time win. If both sides changed a value differently, it is merged by lines where that is unambiguous, as in
-multi-line texts. Otherwise the value is a conflict, with markers in the frontmatter.
+If only one side changed a key, its value is used. Lists are merged as sets. The greater version and the
+greater update time are used. If both sides changed a value differently, it is merged by lines where the
+result is unambiguous, as in multi-line texts. Otherwise the value is a conflict, with markers in the
+frontmatter.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from lithos.text.yaml.edit import KeyChanges, apply_changes
 from lithos.text.yaml.nodes import UnreadableNote, ValueReader, YamlMapping, is_merge, read_mapping
 
 _UPDATED: Final = "updated_at"
-#: The greater value of each of these keys wins, because every write sets the key again.
+#: The greater value of each of these keys is used, because every write sets the key again.
 _OWN_UPDATED: Final = f"lithos_{_UPDATED}"
 _GREATER: Final = frozenset(("version", _UPDATED, "lithos_version", _OWN_UPDATED))
-#: Keys for which a single text means a list with one item.
+#: Keys whose value may be a single text, which then counts as a list with one item.
 _LISTS: Final = frozenset(
     prefix + key
     for key in ("tags", "aliases", "contributors", "derived_from_ids", "entities")
@@ -39,7 +40,7 @@ class _NotByKey(Exception):
 
 @frozen
 class _Entry:
-    """A key with the blank lines and comments before it, its own lines, and its parsed value."""
+    """A key with its own lines, its parsed value, and the blank lines and comments before it."""
 
     lead: str
     text: str
@@ -59,7 +60,7 @@ class _Head:
 
 
 def merge_heads(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
-    """Merge two changes of a frontmatter. The texts have no `---` lines and use LF as line break."""
+    """Merge two changes of a frontmatter. The texts have no `---` lines, and their line break is LF."""
     try:
         return _ByKey(_take_apart(base), _take_apart(ours), _take_apart(theirs), markers).merge()
     except (_NotByKey, UnreadableNote):
@@ -67,7 +68,7 @@ def merge_heads(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
 
 
 def _by_lines(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
-    """Merge by lines. A result without a conflict must be as readable as both sides were."""
+    """Merge by lines. If there is no conflict, the result must be readable if both sides were."""
     marked = mark_texts(base, ours, theirs, markers)
     if marked.conflicts or _is_plain(marked.text) or not (_is_plain(ours) and _is_plain(theirs)):
         return marked
@@ -75,7 +76,7 @@ def _by_lines(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether the text is a valid frontmatter without duplicate keys."""
+    """Return whether the text is valid frontmatter without duplicate keys."""
     try:
         root = read_mapping(text).root
     except UnreadableNote:
@@ -85,7 +86,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _conflict(ours: str, theirs: str, markers: Markers) -> Marked:
-    """Return a conflict with both whole texts between markers."""
+    """Return a single conflict that has both complete texts between its markers."""
     opening, middle, closing = markers.lines
     return Marked(f"{opening}\n{_ended(ours)}{middle}\n{_ended(theirs)}{closing}\n", 1)
 
@@ -97,8 +98,8 @@ def _ended(text: str) -> str:
 def _take_apart(text: str) -> _Head:
     """Split a text into its keys.
 
-    Raises `UnreadableNote`, and `_NotByKey` unless the text is a block of `key: value` lines that starts in
-    the first column.
+    Raises `UnreadableNote` for invalid text. Raises `_NotByKey` unless the text is a block of `key: value`
+    lines that start in the first column.
     """
     mapping = read_mapping(text)
     if mapping.root is None:
@@ -134,7 +135,8 @@ def _own_lines(block: str) -> str:
 def _values_of(mapping: YamlMapping) -> dict[str, Any]:
     """Return the value of each key.
 
-    The keys in `_LISTS` get lists of texts, whether written as a list or as one text with commas.
+    For a key in `_LISTS` the value is a list of texts, whether it is written as a list or as a text with
+    commas.
     """
     values = mapping.values
     return {key: _value_of(key, node, values) for key, node in mapping.nodes.items()}
@@ -159,11 +161,11 @@ class _ByKey:
         self._base, self._ours, self._theirs = base, ours, theirs
         self._markers = markers
         self._conflicts = 0
-        #: The merged values of all keys without a conflict.
+        #: The merged values of all keys that have no conflict.
         self._said: dict[str, Any] = {}
 
     def merge(self) -> Marked:
-        """Return the merged text. Raises `_NotByKey` if the text does not parse to the decided values."""
+        """Return the merged text. Raise `_NotByKey` if the text does not parse to the merged values."""
         parts = [self._decide(key) for key in self._order()]
         tail = _merge_comments(self._base.tail, self._ours.tail, self._theirs.tail)
         text = "".join(map(_ended, parts)) + tail
@@ -176,7 +178,10 @@ class _ByKey:
         return Marked(text, self._conflicts)
 
     def _order(self) -> Iterator[str]:
-        """Yield our keys in order. A key that only they have follows the same key as in their text."""
+        """Yield our keys in order, and also the keys that only their text has.
+
+        A key that only their text has follows the same key as in their text.
+        """
         following: dict[str | None, list[str]] = {}
         before: str | None = None
         for key in self._theirs.entries:
@@ -190,7 +195,7 @@ class _ByKey:
             yield from following.get(key, ())
 
     def _decide(self, key: str) -> str:
-        """Return the lines of a key. The result is empty for a removed key."""
+        """Return the merged lines of a key. The result is empty for a removed key."""
         sides = self._base, self._ours, self._theirs
         base, ours, theirs = (side.entries.get(key) for side in sides)
         if _whole(ours) == _whole(theirs) or _whole(theirs) == _whole(base):
@@ -204,7 +209,10 @@ class _ByKey:
         return self._clash(ours, theirs) if chosen is None else self._say(key, _with(chosen, lead))
 
     def _choose(self, key: str, base: _Entry | None, ours: _Entry, theirs: _Entry) -> _Entry | None:
-        """Merge a key that both sides changed or whose comments differ. Return None for a conflict."""
+        """Merge a key that both sides changed, or whose comments differ.
+
+        The result is None if both sides changed the key in conflicting ways.
+        """
         was = base.text if base else ""
         if theirs.text in (ours.text, was):
             return ours
@@ -222,7 +230,7 @@ class _ByKey:
     def _by_lines(
         self, key: str, was: str, ours: _Entry, theirs: _Entry, items: list[Any] | None
     ) -> _Entry | None:
-        """Merge the lines of a value if nothing overlaps and a list gets the expected items."""
+        """Merge the lines of a value. No changes may overlap, and a list must have the expected items."""
         marked = mark_texts(was, ours.text, theirs.text, self._markers)
         if marked.conflicts:
             return None
@@ -254,12 +262,15 @@ def _with(entry: _Entry, lead: str) -> _Entry:
 
 
 def _has_comment(text: str) -> bool:
-    """Return whether the text may contain a comment. A comment begins a line or follows a blank."""
+    """Return whether the text may contain a comment.
+
+    A comment is at the start of a line or follows a space.
+    """
     return any(mark in text for mark in (" #", "\t#", "\n#"))
 
 
 def _merge_comments(base: str, ours: str, theirs: str) -> str:
-    """Merge blank lines and comments. Keep both sides' lines if both sides changed them."""
+    """Merge blank lines and comments. If both sides changed them, keep the lines of both sides."""
     if theirs in (ours, base):
         return ours
     if ours == base:
@@ -270,7 +281,7 @@ def _merge_comments(base: str, ours: str, theirs: str) -> str:
 
 
 def _merged_list(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
-    """Merge a list that both sides changed, our items first. Return None if one value is not a list."""
+    """Merge a list that both sides changed, with our items first. Return None if a value is not a list."""
     if not (isinstance(ours, list) and isinstance(theirs, list)):
         return None
     return merge_items(base if isinstance(base, list) else [], theirs, ours)
@@ -282,9 +293,9 @@ def _has_items(value: Any, items: list[Any]) -> bool:
 
 
 def _rewritten(key: str, ours: _Entry, theirs: _Entry, items: list[Any]) -> _Entry | None:
-    """Return our text with the new items, keeping the spelling of unchanged items.
+    """Return our text with the new items. Unchanged items keep their spelling.
 
-    Return None if a comment would get lost.
+    The result is None if the new text would lose a comment.
     """
     if _has_comment(theirs.text):
         return None

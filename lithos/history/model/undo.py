@@ -1,10 +1,10 @@
-"""Undo plans: which changes of an agent to undo, and how, computed from version rows only.
+"""Undo plans: which changes of an agent to undo, and how. The plans are computed from version rows only.
 
-Consecutive changes of the agent to one note form one step, from the state after the last change to the state
-before the first. A step is split if it needs a path or another unique value that another note of the agent
-had in between. The steps of several notes therefore interleave as their changes did. If a step is not
-possible, each of its changes becomes a step. The action of a step is chosen when the step runs, from the
-versions that are newer by then.
+Consecutive changes by the agent to one note form one step. It leads from the state after the last change back
+to the state before the first. A step is split if it needs a path or another unique value that another note of
+the agent had in between. The steps of several notes are therefore interleaved as their changes were. If a
+step is not possible, each of its changes becomes a separate step. The action of a step is chosen when the
+step is executed, because newer versions may exist by then.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from lithos.kernel.values.principals import ENRICH_AGENT, UNDO_AGENT
 from lithos.notes.model.paths import slug_of
 from lithos.notes.model.versions import ADDRESS, CREATED, DELETED, RENAMED, RESTORED, VersionRow
 
-#: Fields that enrichment updates automatically. Such an update does not count as a change by an agent.
+#: Fields that enrichment updates automatically. Such an update does not count as an agent's change.
 _MACHINE_MADE: Final = frozenset(("entities", "entities_extractor", "contributors", "updated_at", "version"))
 
-#: `delete` a created note, `return` a deleted note, or `revert` a changed note.
+#: Actions of a step: `delete` a created note, `return` a deleted note, or `revert` a changed note.
 UndoKind = Literal["delete", "return", "revert"]
 
 
 @frozen(kw_only=True)
 class UndoStep:
-    """Consecutive changes of one note, newest first, and the state `before` them (None: the note did not
-    exist).
+    """Consecutive changes of one note, newest first, and the state `before` them.
+
+    `before` is None if the note did not exist.
     """
 
     changes: tuple[VersionRow, ...]
@@ -41,7 +42,7 @@ class UndoStep:
 
     @property
     def last(self) -> VersionRow:
-        """The newest of the changes in the step."""
+        """The newest change in the step."""
         return self.changes[0]
 
     @property
@@ -53,7 +54,7 @@ class UndoStep:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the note existed neither before nor after the step."""
+        """Whether the note did not exist before the step and does not exist after it."""
         return self.last.op == DELETED and self.former is None
 
     @property
@@ -68,12 +69,12 @@ class UndoStep:
 
     @property
     def writes(self) -> bool:
-        """Whether the step changed the bytes of the note."""
+        """Whether the step changed the content of the note's file."""
         return self.before is not None and self.before.digest != self.last.digest
 
 
 def split_step(step: UndoStep) -> list[UndoStep]:
-    """Split a step into one step per change, newest first."""
+    """Split a step into one step for each change, newest first."""
     befores = (*step.changes[1:], step.before)
     return [
         UndoStep(changes=(change,), before=before)
@@ -82,10 +83,10 @@ def split_step(step: UndoStep) -> list[UndoStep]:
 
 
 def plan_steps(rows: Sequence[VersionRow], is_wanted: Callable[[VersionRow], bool]) -> list[UndoStep]:
-    """Return the steps for one note, newest first. `rows` are the versions of the note, newest first."""
+    """Return the steps for one note, newest first. `rows` has the versions of the note, newest first."""
     steps: list[UndoStep] = []
     changes: list[VersionRow] = []
-    passed: list[VersionRow] = []  # Machine-made versions, possibly between two changes.
+    passed: list[VersionRow] = []  # Machine-made versions, which may be between two changes of the agent.
     for row in rows:
         if is_wanted(row):
             changes += [row]
@@ -96,7 +97,8 @@ def plan_steps(rows: Sequence[VersionRow], is_wanted: Callable[[VersionRow], boo
             steps.append(UndoStep(changes=tuple(changes), before=passed[0] if passed else row))
             changes, passed = [], []
     if changes and not passed and changes[-1].op != CREATED and len(changes) > 1:
-        # The state before the oldest change is not kept. The later changes are reverted to the oldest.
+        # The state before the oldest change is not kept. The later changes are therefore reverted to the
+        # oldest change.
         steps.append(UndoStep(changes=tuple(changes[:-1]), before=changes.pop()))
         changes = [rows[-1]]
     if changes:
@@ -107,20 +109,21 @@ def plan_steps(rows: Sequence[VersionRow], is_wanted: Callable[[VersionRow], boo
 def interleave(steps: Iterable[UndoStep], newest_first: Mapping[VersionRow, int]) -> list[UndoStep]:
     """Return the steps of all notes in execution order, split where necessary.
 
-    `newest_first` gives the position of each change among the changes of all notes. The steps of one note are
-    passed newest first and keep that order, whatever the positions are.
+    `newest_first` returns the position of each change among the changes of all notes. The steps of one note
+    are passed newest first and stay in that order, even if the positions differ.
     """
     parts: list[tuple[int, UndoStep, UndoStep]] = []
     reached: dict[str, int] = {}
     for step in steps:
-        # If undoing a step leaves no note, the undo needs no free values, so the whole step runs at once.
+        # If the note does not exist after a step is undone, the undo needs no free values. The whole step is
+        # then undone at once.
         for part in split_step(step) if step.former is not None else [step]:
             note_id = part.last.note_id
             reached[note_id] = max(newest_first.get(part.last, 0), reached.get(note_id, 0))
             parts.append((reached[note_id], part, step))
     parts.sort(key=lambda part: part[0])
     joined: dict[int, list[UndoStep]] = {}
-    groups: dict[int, int] = {}  # For each step, the index of its part that may still grow.
+    groups: dict[int, int] = {}  # For each step, the index of the part to which changes may still be added.
     uses = _Uses()
     for number, (_, part, step) in enumerate(parts):
         group = groups.get(id(step))
@@ -135,21 +138,21 @@ def interleave(steps: Iterable[UndoStep], newest_first: Mapping[VersionRow, int]
 
 
 class _Uses:
-    """The notes that took or freed a path, title or address, with the numbers of their changes."""
+    """The notes that got or freed a path, title or address, with the numbers of their changes."""
 
     def __init__(self) -> None:
-        #: The last two notes of each value, the later note first.
+        #: The last two notes that had each value. The later note is first.
         self._last: dict[str, tuple[tuple[int, str], ...]] = {}
 
     def add(self, number: int, part: UndoStep) -> None:
-        """Record the values that a change frees or takes."""
+        """Record the values that a change frees or needs."""
         note_id = part.last.note_id
         for value in _values_of(part.last) ^ _values_of(part.former) | _address_of(part):
             others = [use for use in self._last.get(value, ()) if use[1] != note_id]
             self._last[value] = ((number, note_id), *others[:1])
 
     def any_since(self, number: int, part: UndoStep) -> bool:
-        """Return whether another note has since had a value that undoing this part needs."""
+        """Return whether another note has since had a value that is needed to undo this part."""
         needed = _values_of(part.former) - _values_of(part.last)
         if part.former is not None:
             needed |= _address_of(part)
@@ -158,14 +161,14 @@ class _Uses:
 
 
 def _values_of(row: VersionRow | None) -> frozenset[str]:
-    """Return the unique values of a note: its path, and its title as a file name."""
+    """Return the unique values of a note: its path, and the file name made from its title."""
     if row is None or row.op == DELETED:
         return frozenset()
     return frozenset((f"path {row.path}", f"title {slug_of(row.title, row.note_id)}"))
 
 
 def _address_of(part: UndoStep) -> frozenset[str]:
-    """Return a placeholder for the `source_url` if the step may add or remove one.
+    """Return a placeholder for `source_url` if the step may add or remove it.
 
     Rows do not store the address.
     """
@@ -174,22 +177,22 @@ def _address_of(part: UndoStep) -> frozenset[str]:
 
 
 def is_machine_made(row: VersionRow) -> bool:
-    """Return whether enrichment made the version by storing entities found in the text."""
+    """Return whether enrichment created the version by storing entities found in the text."""
     return row.agent == ENRICH_AGENT and bool(row.changed) and set(row.changed) <= _MACHINE_MADE
 
 
 def since_by_others(newer: Sequence[VersionRow], by: str = UNDO_AGENT) -> VersionRow | None:
-    """Return the newest change by another agent among the versions after a step.
+    """Return the newest change by another agent in the versions after a step.
 
-    `by` is the agent that runs the undo.
+    `by` is the agent that performs the undo.
 
-    Restores by `by` undo a change. All other changes by `by` are ordinary changes.
+    Restores by `by` count as undo. All other changes by `by` count like changes by other agents.
     """
     return next((row for row in newer if not (takes_back(row, by) or is_machine_made(row))), None)
 
 
 def is_undone(newer: Sequence[VersionRow], step: UndoStep, by: str = UNDO_AGENT) -> bool:
-    """Return whether an earlier undo already reversed a creation, deletion or move in this step."""
+    """Return whether an earlier undo already reversed the creation, deletion or move in this step."""
     if step.kind != "revert":
         gone = step.kind == "delete"
         return any(takes_back(row, by) and (row.op == DELETED or not gone) for row in newer)
@@ -198,10 +201,10 @@ def is_undone(newer: Sequence[VersionRow], step: UndoStep, by: str = UNDO_AGENT)
 
 
 def takes_back(row: VersionRow, by: str = UNDO_AGENT) -> bool:
-    """Return whether a version undoes a change.
+    """Return whether a version was made to undo a change.
 
-    Versions from older Lithos releases do not record that. For the agent `undo`, a name that any agent could
-    use then, only versions that restore an earlier state or path count.
+    Older Lithos releases do not record that a version undoes a change. Any agent could use the name `undo`
+    then. For the agent `undo`, only versions that restore an earlier state or path count.
     """
     if row.is_undo or (row.op == RESTORED and row.agent == by):
         return True

@@ -1,6 +1,6 @@
 """The recorder, which adds missing versions to the history.
 
-Only `history` and `app` import this package. Code that changes notes does not belong here.
+Only the history package and `app` use the recorder. Code that changes notes does not belong here.
 """
 
 ROLE = "actor"

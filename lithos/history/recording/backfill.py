@@ -1,10 +1,10 @@
 """Catch-up: record versions in `history.db` that were made while no recorder was running.
 
-At the start, before anything is written, pending rows are confirmed or dropped according to the files and the
-journal. Then, in the background and in small batches, every note whose newest version differs from the
-catalogue's gets that version. That covers all notes on the first start with an older data directory, edits
-and deletions made while no server ran, and versions that could not be recorded. The task compares states, so
-it can be stopped at any moment.
+At the start, before anything is written, pending rows are confirmed or deleted according to the files and the
+journal. Then every note whose newest version differs from the version in the catalogue gets that version.
+This is done in the background and in small batches. It covers all notes on the first start with an older data
+directory, edits and deletions made while no server was running, and versions that could not be recorded. The
+task compares states, so it can be stopped at any moment.
 """
 
 from __future__ import annotations
@@ -36,23 +36,24 @@ from lithos.notes.writing.recording import first_version, outside_version
 
 log = get_logger("lithos.history")
 
-#: Maximum number of notes, and of bytes of notes, in one commit (about 20 ms).
+#: Maximum number of notes in a commit, and maximum number of bytes of these notes. A commit takes about 20
+#: ms.
 STEP, STEP_BYTES = 50, 1024 * 1024
-#: Length of the pause after a commit, as a multiple of the commit's time and as a minimum in seconds.
+#: Pause after a commit: factor of the commit's duration, and minimum in seconds.
 PAUSE_TIMES, PAUSE_LEAST = 3.0, 0.02
-#: Number of notes whose newest versions are read at once.
+#: Number of notes whose newest versions are read in one query.
 PAGE: Final = 1_000
-#: Seconds between a failure and the next attempt.
+#: Seconds from a failure to the next attempt.
 RETRY: Final = 30.0
-#: Seconds to wait for further changes before a catch-up.
+#: Seconds that a catch-up waits for further changes before it starts.
 SOON: Final = 1.0
-#: Maximum seconds to wait until the writer takes displaced bytes.
+#: Maximum seconds to wait until the writer processes displaced bytes.
 PATIENCE: Final = 120.0
 
 
 @frozen
 class _Announced:
-    """Facts from the journal since the manifest was stored: newest versions, deletions and moves."""
+    """Newest versions, deletions and moves from the journal since the manifest was stored."""
 
     versions: dict[str, int]
     deleted: frozenset[str]
@@ -77,10 +78,12 @@ class _Announced:
 async def settle_pending(
     recorder: Recorder, catalogue: Catalogue, files: NoteFiles, events: Iterable[Event]
 ) -> None:
-    """Confirm pending rows of the last run whose bytes reached their files. Delete the other pending rows.
+    """Confirm pending rows of the last process if their bytes reached the files.
+
+    Pending rows whose bytes did not reach the files are deleted.
 
     `events` were written to the journal after the manifest was stored. If a store cannot be read, its rows
-    stay pending. If it cannot be written, the recorder remembers the decisions.
+    stay pending. If it cannot be written, the recorder applies the decisions later.
     """
     store = recorder.store
     if store is None:
@@ -94,7 +97,7 @@ async def settle_pending(
         deletions = {each.row.path for each in pending if each.row.op == DELETED}
         there = await recorder.blocking.run(lambda: {path for path in deletions if files.is_file(path)})
         dropped = list[int]()
-        happened: dict[str, bool] = {}  # For each note, whether its next change happened.
+        happened: dict[str, bool] = {}  # For each note, whether its next recorded change happened.
         for each in reversed(pending):
             note_id = each.row.note_id
             happened[note_id] = (
@@ -127,8 +130,8 @@ def _has_happened(
         return True
     if announced.versions.get(row.note_id, 0) >= row.version or row.note_id in announced.deleted:
         return True
-    # If the file no longer has its former bytes, another program edited it since. This version may have been
-    # in the file before that edit.
+    # If the file no longer has its former bytes, another program has edited it since. The file may have had
+    # this version before that edit.
     return (entry.digest if entry is not None else None) != pending.former
 
 
@@ -139,14 +142,14 @@ class CatchingUp:
     _recorder: Recorder
     _catalogue: Catalogue
     _keeper: Keeper
-    #: The writer, which gets displaced bytes that the keeper has preserved.
+    #: The writer, which gets the displaced bytes that the keeper preserved.
     _writer: WriterMailbox
     _reading: Threads = field(factory=Threads, init=False)
-    #: Set once every note has its newest version in the history.
+    #: Set once the history has the newest version of every note.
     done: trio.Event = field(factory=trio.Event, init=False)
 
     async def run(self) -> None:
-        """Catch up now, and again whenever versions may be missing, until cancelled."""
+        """Catch up now, and again whenever versions may be missing. Runs until cancelled."""
         store = self._recorder.store
         if store is None:
             self.done.set()
@@ -191,7 +194,7 @@ class CatchingUp:
         return recorded
 
     async def _take_displaced(self, store: HistoryStore) -> int:
-        """Record bytes that were displaced from files, unless a version already has these bytes."""
+        """Record bytes that were displaced from files, unless a version with these bytes exists."""
         taken = 0
         for each in await self._reading.run(self._keeper.displaced.list):
             entry = self._catalogue.at_path(each.note)
@@ -205,7 +208,7 @@ class CatchingUp:
     async def _record(
         self, store: HistoryStore, entries: Sequence[Entry], known: dict[str, NewestVersion]
     ) -> int:
-        """Record the states of notes as the catalogue has them, unless the files have changed since."""
+        """Record the states of notes in the catalogue, unless the files have changed since."""
         recorded = 0
         waiting = list(entries)
         while waiting:
@@ -220,7 +223,7 @@ class CatchingUp:
         return recorded
 
     def _read(self, entries: Sequence[Entry]) -> tuple[list[tuple[Entry, bytes]], list[Entry]]:
-        """Return the bytes of the notes that fit into one commit, and the remaining notes. Blocks."""
+        """Return the bytes of the notes that fit into one commit. Also return the remaining notes. Blocks."""
         found: list[tuple[Entry, bytes]] = []
         size = 0
         for number, entry in enumerate(entries):
@@ -229,7 +232,7 @@ class CatchingUp:
             try:
                 source = self._keeper.files.read(entry.path)
             except (OSError, OutsideKnowledge):
-                continue  # The watcher reports the change of the file.
+                continue  # The watcher reports this change of the file.
             if source.digest == entry.digest:
                 found.append((entry, source.data))
                 size += len(source.data)
@@ -269,7 +272,7 @@ class CatchingUp:
 
 
 def _unknown(store: HistoryStore, displaced: DisplacedFile, entry: Entry) -> OutsideBytes | None:
-    """Return the displaced bytes, unless they are already recorded or no longer exist. Blocks."""
+    """Return the displaced bytes. Return None if they are already recorded or no longer exist. Blocks."""
     if store.knows(entry.note.id, displaced.digest):
         return None
     try:

@@ -1,9 +1,9 @@
-"""Recorder of versions: writes rows of changes to `history.db` and confirms them afterwards.
+"""Recorder of versions: stores rows of changes in `history.db` and confirms them afterwards.
 
-The versions of a batch are committed while its files are written, and the batch is acknowledged after both. A
-row stays pending until Lithos knows that the file was changed. The next successful commit deletes the rows of
-refused changes. After a failed commit, the next commit happens before the files are written, so a change is
-refused without effect if its version cannot be kept.
+The versions of a batch are committed while its files are written. The batch is acknowledged after both. A row
+stays pending until Lithos knows that the file was changed. The next successful commit deletes the rows of
+refused changes. After a failed commit, the next commit is made before the files are written. If a version
+cannot be kept, its change is then refused without effect.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ log = get_logger("lithos.history")
 
 T = TypeVar("T")
 
-#: Seconds after which rows of written files are confirmed, unless another commit does so earlier. Also the
-#: time between two attempts after a store failure.
+#: Seconds after which the rows of written files are confirmed, unless another commit confirms them earlier.
+#: The next attempt after a store failure follows after the same time.
 TIDY_AFTER: Final = 1.0
-#: Maximum seconds to confirm the last rows at shutdown.
+#: Maximum seconds at shutdown to confirm the last rows.
 TIDY_LIMIT: Final = 5.0
 
 
 class Recorder:
-    """Stores versions in `history.db`. Does nothing without a store."""
+    """Stores versions in `history.db`. If there is no store, it does nothing."""
 
     def __init__(self, store: HistoryStore | None, blocking: Blocking) -> None:
         """Create the recorder. `blocking` is the only thread that writes to the store."""
@@ -39,23 +39,23 @@ class Recorder:
         self.blocking = blocking
         #: Set when a version may be missing. Wakes the catch-up task.
         self.lacks = trio.Event()
-        #: Whether every note's state is kept, except external edits that Lithos has not noticed yet.
+        #: Whether every note's state is kept. External edits that Lithos has not noticed yet do not count.
         self.is_caught_up = False
-        #: Places of rows whose files are written, and of rows whose changes were refused.
+        #: Row positions of changes whose files are written, and of changes that were refused.
         self._confirmed: list[int] = []
         self._refused: list[int] = []
 
     @property
     def is_failing(self) -> bool:
-        """Whether the last commit failed, so that versions must be stored before files are changed."""
+        """Whether the last commit failed. If so, versions must be stored before files are changed."""
         return self.store is not None and self.store.failure is not None
 
     def look_again(self) -> None:
-        """Wake the catch-up task, because a version may be missing."""
+        """Wake the catch-up task because a version may be missing."""
         self.lacks.set()
 
     async def record(self, versions: Sequence[NewVersion], *, is_pending: bool = True) -> list[int]:
-        """Commit versions and return their places for `settle`. Raises `HistoryFailed`."""
+        """Commit versions and return their row positions for `settle`. Raises `HistoryFailed`."""
         store = self.store
         if store is None or not versions:
             return []
@@ -70,9 +70,9 @@ class Recorder:
             raise
 
     async def keep_former(self, versions: Sequence[NewVersion]) -> None:
-        """Store the states that are about to be replaced, unless they are known to be stored.
+        """Store the states that are about to be replaced, unless these states are known to be stored.
 
-        Raises `HistoryFailed`. The caller must not replace any file then.
+        Raises `HistoryFailed`. In that case the caller must not replace any file.
         """
         store = self.store
         states = [
@@ -84,7 +84,7 @@ class Recorder:
             await self._commit(lambda *news: _twice(lambda: store.ensure(states, *news)))
 
     async def settle(self, places: Sequence[int], results: Sequence[FileResult]) -> None:
-        """Record the results of the changes in these rows. Rows of refused changes are deleted now."""
+        """Record the results of the changes in these rows. Delete the rows of refused changes now."""
         refused = {place for place, result in zip(places, results, strict=True) if is_undone(result)}
         confirmed = [place for place in places if place not in refused]
         if refused:
@@ -93,22 +93,26 @@ class Recorder:
             self._confirmed += confirmed
 
     async def settle_now(self, confirmed: Iterable[int], refused: Iterable[int]) -> None:
-        """Confirm some rows and delete others. If the store fails, both wait for a later commit."""
+        """Confirm some rows and delete others. If the store fails, both are done by a later commit."""
         self._confirmed += confirmed
         self._refused += refused
         await self._tidy()
 
     async def keep_tidy(self) -> None:
-        """Settle rows soon, even without another change, and retry a failed store.
+        """Settle rows soon even if no other change follows, and retry a failed store.
 
-        Runs as a background task.
+        The method runs as a background task.
         """
         while True:
             await trio.sleep(TIDY_AFTER)
             await (self._probe() if self.is_failing else self._tidy())
 
     async def _probe(self) -> None:
-        """Try to write again, so that `/health` and the next change need not wait for each other."""
+        """Try to write again.
+
+        `/health` then reports a recovery without waiting for the next change. The next change need not try
+        whether writing works.
+        """
         store = self.store
         assert store is not None
         try:
@@ -117,14 +121,14 @@ class Recorder:
             log.debug("versions cannot be kept yet", reason=failure.message)
 
     async def finish(self) -> None:
-        """Confirm the remaining rows at shutdown, so that the next start need not check them."""
+        """Confirm the remaining rows at shutdown. The next start then need not check these rows."""
         with trio.CancelScope(shield=True, deadline=trio.current_time() + TIDY_LIMIT):
             await self._tidy()
 
     async def _commit(self, write: Callable[[list[int], list[int]], T]) -> T:
-        """Run a commit that also settles earlier rows.
+        """Make a commit that also settles earlier rows.
 
-        If it fails, the earlier rows wait for the next commit.
+        If the commit fails, the next commit settles the earlier rows.
         """
         confirmed, refused, was_failing = self._confirmed, self._refused, self.is_failing
         self._confirmed, self._refused = [], []
@@ -134,7 +138,7 @@ class Recorder:
             self._confirmed += confirmed
             self._refused += refused
             raise
-        if was_failing:  # Pending rows count as kept: notes with waiting rows were skipped.
+        if was_failing:  # Pending rows count as kept, so notes with pending rows were skipped.
             self.look_again()
         return result
 
@@ -149,7 +153,7 @@ class Recorder:
 
 
 def _twice(write: Callable[[], T]) -> T:
-    """Run a commit, and retry it once if it fails, because the files may be written already. Blocks."""
+    """Make a commit, and retry it once if it fails, because the files may already be written. Blocks."""
     try:
         return write()
     except HistoryFailed as failure:

@@ -1,6 +1,7 @@
-"""The database `history.db`: versions as rows and deltas.
+"""The database `history.db`, which stores versions as rows and deltas.
 
-`history` and the packages above it import this package. Decisions based on versions do not belong here.
+The history package and packages in higher layers use the database. Decisions based on versions do not belong
+here.
 """
 
 ROLE = "rows"

@@ -1,6 +1,6 @@
-"""Queries on `history.db` for services and for upkeep.
+"""Queries of `history.db` for services and for upkeep.
 
-Any number of threads may call the reader. Reads run one at a time, each in its own transaction.
+Any number of threads may call the reader. The reads run one after another, each in its own transaction.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from lithos.kernel.values.times import from_microseconds, to_microseconds
 from lithos.notes.model.plan import RecordedPath
 from lithos.notes.model.versions import HistoryFailed, KeptVersion, NewVersion, VersionRow
 
-#: Query for the content numbers of a note's versions, newest first.
+#: Query for the content numbers of a note's versions. The newest version is first.
 CONTENTS: Final = (
     "SELECT v.content FROM versions v JOIN notes n ON n.number=v.note"
     " WHERE n.id=? AND v.content IS NOT NULL GROUP BY v.content ORDER BY MAX(v.place) DESC LIMIT ?"
@@ -53,22 +53,22 @@ class HistoryReading(LearningDatabase):
         super().__init__(path, now)
         self._reading = Lock()
 
-    # -- reading, for services -------------------------------------------------------------------
+    # -- queries for services ----------------------------------------------------------------------
 
     def row(self, note_id: str, version: int) -> VersionRow | None:
-        """Return one version, or None if it is unknown or was pruned."""
+        """Return a version. Return None if it is unknown or was pruned."""
         return self._first("n.id=? AND v.version=? ORDER BY v.place DESC", note_id, version)
 
     def row_numbered(self, note_id: str, row: int) -> VersionRow | None:
-        """Return the row of a note with this number, or None if the row is unknown or was pruned."""
+        """Return the row of a note with this number. Return None if the row is unknown or was pruned."""
         return self._first("n.id=? AND v.place=?", note_id, row)
 
     def row_before(self, note_id: str, row: int) -> VersionRow | None:
-        """Return the row of a note that was recorded directly before the row with this number."""
+        """Return the row of a note that was recorded just before the row with this number."""
         return self._first("n.id=? AND v.place<? ORDER BY v.place DESC", note_id, row)
 
     def content_of(self, row: VersionRow) -> bytes | None:
-        """Return the exact bytes of the file in a row, or None if the row was pruned."""
+        """Return the exact file bytes of a row. Return None if the row was pruned."""
         with self._snapshot() as connection:
             found: Any = connection.execute(
                 "SELECT v.content FROM versions v JOIN notes n ON n.number=v.note WHERE n.id=? AND v.place=?",
@@ -77,7 +77,7 @@ class HistoryReading(LearningDatabase):
             return None if found is None else Contents(connection).get(int(found[0]))
 
     def content(self, note_id: str, version: int) -> bytes | None:
-        """Return the exact bytes of the file in that version, or None if they are not kept."""
+        """Return the exact file bytes of a version. Return None if they are not kept."""
         with self._snapshot() as connection:
             row: Any = connection.execute(
                 "SELECT v.content FROM versions v JOIN notes n ON n.number=v.note"
@@ -87,18 +87,22 @@ class HistoryReading(LearningDatabase):
             return None if row is None else Contents(connection).get(int(row[0]))
 
     def contents(self, note_id: str, most: int) -> Iterator[bytes]:
-        """Yield the distinct bytes of a note's versions one by one, newest first, at most `most`."""
+        """Yield the distinct bytes of a note's versions one by one, newest first.
+
+        At most `most` distinct contents are yielded.
+        """
         for content in self._ask(CONTENTS, note_id, most):
             with self._snapshot() as connection:
                 data = Contents(connection).get(int(content[0]))
-            yield data  # Yield outside the snapshot, because the consumer may read another note meanwhile.
+            yield data  # The consumer may read another note meanwhile.
 
     def carried(self, note_id: str, most: int) -> tuple[list[NewVersion], int]:
-        """Return the kept versions of a note in recording order, with their bytes, to be copied to another
-        vault.
+        """Return the kept versions of a note with their bytes, to be copied to another vault.
 
-        Returns only the newest versions, with at most `most` bytes in total. The number counts the versions
-        left out, including damaged ones.
+        The versions are in recording order.
+
+        Only the newest versions are returned, with at most `most` bytes in total. The number is that of the
+        versions left out, including damaged ones.
         """
         sql = f"SELECT v.content,{COLUMNS} FROM {JOINED} WHERE n.id=? ORDER BY v.place DESC"  # noqa: S608
         carried: list[NewVersion] = []
@@ -116,7 +120,7 @@ class HistoryReading(LearningDatabase):
         return carried, len(rows) - len(carried)
 
     def current_at(self, note_id: str, at: datetime) -> VersionRow | None:
-        """Return the version that was current at a time: the newest version made no later."""
+        """Return the version that was current at a time. It is the newest version that was not made later."""
         return self._first("n.id=? AND v.at<=? ORDER BY v.place DESC", note_id, to_microseconds(at))
 
     def knows(self, note_id: str, mark: str) -> bool:
@@ -125,13 +129,16 @@ class HistoryReading(LearningDatabase):
         return self._first(where, note_id, len(mark), mark) is not None
 
     def oldest(self, note_id: str) -> int | None:
-        """Return the number of the oldest kept version, or None."""
+        """Return the number of the oldest kept version. If no version is kept, return None."""
         sql = "SELECT MIN(v.version) FROM versions v JOIN notes n ON n.number=v.note WHERE n.id=?"
         found: int | None = self._ask(sql, note_id)[0][0]
         return found
 
     def rows(self, note_id: str, limit: int, before: int | None = None) -> tuple[Sequence[VersionRow], int]:
-        """Return the newest versions of a note (below `before`), newest first, and the number of all kept."""
+        """Return the newest versions of a note (below `before`), newest first.
+
+        The second value of the result is the number of all kept versions.
+        """
         sql = (
             f"SELECT {COLUMNS} FROM {JOINED} WHERE n.id=?1 AND (?2 IS NULL OR v.version<?2)"  # noqa: S608
             " ORDER BY v.version DESC, v.place DESC LIMIT ?3"
@@ -152,11 +159,11 @@ class HistoryReading(LearningDatabase):
     ) -> tuple[Sequence[VersionRow], int]:
         """Return versions of all notes, newest first.
 
-        With `is_deleted`, return only the deletions of deleted notes.
+        With `is_deleted`, return only the deletion versions of deleted notes.
 
         Filters: made by `agent`, from `since` up to before `until`, with a `version` below `before`. The
-        number counts all matching versions. `as_recorded` sorts by recording order, regardless of clock
-        changes.
+        number is that of all matching versions. `as_recorded` sorts by recording order, which clock changes
+        do not affect.
         """
         where, values = matching(
             {
@@ -175,7 +182,7 @@ class HistoryReading(LearningDatabase):
         sql = f"SELECT {COLUMNS} FROM {JOINED} WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
         return self._page(sql, (*values, limit), f"SELECT COUNT(*) FROM versions v WHERE {where}", values)  # noqa: S608
 
-    # -- reading, for upkeep -------------------------------------------------------------------
+    # -- queries for upkeep ------------------------------------------------------------------------
 
     def pending(self) -> list[PendingVersion]:
         """Return the pending rows in recording order."""
@@ -199,7 +206,10 @@ class HistoryReading(LearningDatabase):
         ]
 
     def newest(self, after: int, most: int) -> list[NewestVersion]:
-        """Return the last recorded version of at most `most` notes with a number above `after`, by number."""
+        """Return the last recorded version of each note with a number above `after`.
+
+        At most `most` notes are returned, ordered by number.
+        """
         found = self._ask(
             "SELECT n.number,n.id,v.place,v.version,v.path,v.title,c.mark,v.op,v.pending FROM notes n"
             " JOIN versions v ON v.note=n.number"
@@ -216,14 +226,15 @@ class HistoryReading(LearningDatabase):
         ]
 
     def places(self, ids: Collection[str]) -> dict[str, RecordedPath]:
-        """Return the last known path of each note, leaving out unknown and deleted notes."""
+        """Return the last known path of each note. Unknown and deleted notes are left out."""
         with self._snapshot() as connection:
             return read_places(connection, ids)
 
     def crowded(self, *, more_than: int, older_than: datetime | None) -> list[int]:
-        """Return the numbers of notes with too many versions, a version before `older_than`, or a deletion.
+        """Return the numbers of the notes whose versions must be checked for deletion.
 
-        Too many means more than `more_than`.
+        A note is returned if it has more than `more_than` versions, a version before `older_than`, or a
+        deletion.
         """
         least = -(2**63) if older_than is None else to_microseconds(older_than)
         sql = (
@@ -238,7 +249,7 @@ class HistoryReading(LearningDatabase):
         return [KeptVersion(place, from_microseconds(at), op == DELETION) for place, at, op in found]
 
     def first_since(self, moment: datetime, until: datetime) -> int | None:
-        """Return the place of the first version that was recorded from `moment` to `until`."""
+        """Return the row position of the first version that was recorded from `moment` to `until`."""
         sql = "SELECT MIN(place) FROM versions WHERE at BETWEEN ? AND ?"
         place = self._ask(sql, to_microseconds(moment), to_microseconds(until))[0][0]
         return None if place is None else int(place)
@@ -261,7 +272,7 @@ class HistoryReading(LearningDatabase):
     def _page(
         self, sql: str, values: Sequence[Any], count: str, counted: Sequence[Any]
     ) -> tuple[Sequence[VersionRow], int]:
-        """Return one page of versions and the total number of versions."""
+        """Return a page of versions and the total number of versions."""
         with self._snapshot() as connection:
             found = [read_row(row) for row in connection.execute(sql, values)]
             total: Any = connection.execute(count, counted).fetchall()[0][0]
@@ -269,7 +280,7 @@ class HistoryReading(LearningDatabase):
 
     @contextmanager
     def _snapshot(self) -> Iterator[apsw.Connection]:
-        """Open one read transaction, so that rows pruned meanwhile stay readable."""
+        """Open a read transaction. Rows that are pruned meanwhile stay readable in it."""
         with self._reading, self._refusing(), self.noticing_damage():
             if self._connections is None:
                 raise HistoryFailed(
@@ -299,7 +310,7 @@ class HistoryReading(LearningDatabase):
 
 
 def read_places(connection: apsw.Connection, ids: Collection[str]) -> dict[str, RecordedPath]:
-    """Run the query of `HistoryReading.places` on the caller's own connection."""
+    """Run the query of `HistoryReading.places` on the connection of the caller."""
     found: dict[str, RecordedPath] = {}
     for note_id in ids:
         row: Any = connection.execute(
@@ -313,6 +324,6 @@ def read_places(connection: apsw.Connection, ids: Collection[str]) -> dict[str, 
 
 
 def read_contents(connection: apsw.Connection, note_id: str, most: int) -> list[bytes]:
-    """Run the query of `HistoryReading.contents` on the caller's own connection. Raises `DamagedContent`."""
+    """Run the query of `HistoryReading.contents` on the connection of the caller. Raises `DamagedContent`."""
     numbers: list[Any] = connection.execute(CONTENTS, (note_id, most)).fetchall()
     return [Contents(connection).get(int(number[0])) for number in numbers]

@@ -1,13 +1,13 @@
 """Tables and values of `history.db`: versions to record, rows for upkeep, and their bytes.
 
-The table `notes` gives each note a number, `contents` stores bytes by their hash, and `versions` has one row
+The table `notes` assigns a number to each note. `contents` stores bytes by their hash. `versions` has one row
 per recorded state. Rows are numbered in recording order (`place`). Several rows may have the same version,
-since a rename keeps the version. The last recorded row then represents the version.
+because a rename does not change the version. The last recorded of these rows then represents the version.
 
-Bytes are stored once under their SHA-256. They are compressed, and stored as a delta to the previous version
-if the delta is smaller. A delta is a Zstandard frame with the previous bytes as raw dictionary (like `zstd
---patch-from`). A chain has at most `CHAIN` deltas on a whole content, so reading a version decompresses at
-most `CHAIN` + 1 frames.
+Bytes are stored once under their SHA-256. They are compressed. If a delta to the previous version is smaller,
+the delta is stored instead. A delta is a Zstandard frame with the previous bytes as raw dictionary (like
+`zstd --patch-from`). A chain has at most `CHAIN` deltas on a whole content, so reading a version decompresses
+at most `CHAIN` + 1 frames.
 """
 
 from __future__ import annotations
@@ -44,34 +44,34 @@ else:
 
 log = get_logger("lithos.history")
 
-#: Maximum number of deltas on one whole content. Every 50th version of a note is stored whole.
+#: Maximum number of deltas on a whole content. Every 50th version of a note is stored whole.
 CHAIN: Final = 49
 #: Zstandard compression level. Compressing a note of 2 kB takes about 50 microseconds.
 _LEVEL: Final = 3
-#: Size in bytes from which low compression levels do not search the previous version far enough back.
+#: Size in bytes above which low compression levels do not search far enough in the previous version.
 _LARGE: Final = 128 * 1024
 
-#: Maximum window of a frame as a power of two (128 MiB).
+#: Maximum window of a frame, as a power of two (128 MiB).
 _WIDEST: Final = 27
-#: Minimum number of bytes of a dictionary. Zstandard ignores shorter dictionaries.
+#: Minimum number of bytes of a dictionary, because Zstandard ignores shorter dictionaries.
 _SHORTEST: Final = 8
-#: Frames contain no size, checksum or dictionary id, because the rows contain them.
+#: Frames have no size, checksum or dictionary id, because the rows have these values.
 _BARE: Final[dict[int, int]] = {
     zstd.CompressionParameter.compression_level: _LEVEL,
     zstd.CompressionParameter.content_size_flag: 0,
     zstd.CompressionParameter.checksum_flag: 0,
     zstd.CompressionParameter.dict_id_flag: 0,
 }
-#: Compression ratio that no content reaches without a dictionary.
+#: Compression ratio that cannot be reached without a dictionary.
 _SURELY_SMALL: Final = 8
 
 
 class DamagedContent(Exception):
-    """The error raised when stored bytes cannot be read, or differ from the bytes that were stored."""
+    """The error raised if stored bytes cannot be read or are not the bytes that were stored."""
 
 
 class Contents:
-    """The table `contents` on one connection. Writing requires an open transaction."""
+    """Reads and writes the table `contents` on one connection. Writing requires an open transaction."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -84,8 +84,8 @@ class Contents:
     def put(self, data: bytes, base: int | None = None, base_data: bytes | None = None) -> int:
         """Store bytes unless they exist already. Return the content number.
 
-        `base` is a content that is probably similar, such as the previous version. Its bytes are read unless
-        `base_data` is given.
+        `base` is a content that is probably similar, such as the previous version. Its bytes are read from
+        the database unless `base_data` is given.
         """
         digest = hashlib.sha256(data).digest()
         known = self.find(digest)
@@ -120,7 +120,7 @@ class Contents:
         ).fetchall()
         if not rows or rows[-1][0] is not None:
             raise DamagedContent(
-                f"content {number} is missing, or a content that it was stored as a difference to"
+                f"content {number} is missing, or the base of its stored difference is missing"
             )
         data: bytes | None = None
         try:
@@ -134,15 +134,15 @@ class Contents:
         return data
 
     def try_get(self, number: int) -> bytes | None:
-        """Return the bytes of a content, or None if they are damaged."""
+        """Return the bytes of a content. Return None if they are damaged."""
         try:
             return self.get(number)
-        except DamagedContent as damage:  # The new content is stored whole, so the damage does not affect it.
+        except DamagedContent as damage:  # The new content is stored whole, so the damage has no effect.
             log.error("damaged version found", reason=str(damage))
             return None
 
     def drop_unused(self, numbers: list[int]) -> int:
-        """Delete the contents that no version and no delta uses, and then their bases.
+        """Delete the contents that no version and no delta uses, and bases that are then unused.
 
         Returns the number of deleted contents.
         """
@@ -168,7 +168,7 @@ def _pack(data: bytes, former: bytes | None) -> bytes:
     options: dict[int, int] = dict(_BARE)
     size = len(former or b"") + len(data)
     if former and size > _LARGE:
-        # The window covers the dictionary and the content.
+        # The window must include both the dictionary and the content.
         options[zstd.CompressionParameter.window_log] = min(_WIDEST, size.bit_length())
         options[zstd.CompressionParameter.enable_long_distance_matching] = 1
     return zstd.compress(data, options=options, zstd_dict=_dictionary(former))
@@ -188,7 +188,10 @@ def _dictionary(former: bytes | None) -> zstd.ZstdDict | None:
 
 
 def passed_on(row: VersionRow, data: bytes) -> NewVersion:
-    """Return a kept version that is copied to another vault's history before the note is moved there."""
+    """Convert a kept version for the history of another vault.
+
+    The version is copied to the other vault before the note is moved.
+    """
     return NewVersion(
         note_id=row.note_id,
         version=row.version,
@@ -207,7 +210,7 @@ def passed_on(row: VersionRow, data: bytes) -> NewVersion:
 
 @frozen
 class PendingVersion:
-    """A row whose bytes may not have reached the file yet.
+    """A row whose bytes may not yet be in the file.
 
     `former` is the manifest hash of the version before the change, or None for the first version.
     """
@@ -217,7 +220,7 @@ class PendingVersion:
     mark: str
     former: str | None
     is_newest: bool
-    #: True for an intermediate version, whose bytes the file never gets (see `NewVersion`).
+    #: True for an intermediate version, whose bytes are never written to the file (see `NewVersion`).
     is_passed: bool = False
 
 
@@ -245,14 +248,14 @@ def failed(failure: Exception) -> HistoryFailed:
     )
 
 
-#: Version of the database format. Raise the number when the meaning of a row changes, and migrate older files
+#: Version of the database format. When the meaning of a row changes, raise the number and migrate older files
 #: in `upgrade`.
 FORMAT: Final = 1
 
-#: `contents.base` is the content from which a delta was computed, NULL for a whole content. `depth` is the
-#: number of deltas down to the whole content. `mark` is the hash of the file in the manifest (BLAKE2b).
-#: `versions.pending` is 1 until the file is known to have the bytes (2: bytes of an intermediate version).
-#: `versions.undo` marks versions that undo changes.
+#: `contents.base` is the content from which a delta was computed. It is NULL for a whole content. `depth` is
+#: the number of deltas between a content and its whole content. `mark` is the hash of the file in the
+#: manifest (BLAKE2b). `versions.pending` is 1 until the file is known to have the bytes. It is 2 for the
+#: bytes of an intermediate version. `versions.undo` marks versions that undo changes.
 TABLES: Final = """
 CREATE TABLE IF NOT EXISTS notes(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS contents(
@@ -272,7 +275,7 @@ CREATE INDEX IF NOT EXISTS versions_deleted ON versions(op) WHERE op=4;
 CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
 
-#: The numbers that represent operations in the database. They never change.
+#: The numbers of the operations in the database. They must never change.
 CODES: Final = {CREATED: 1, UPDATED: 2, RENAMED: 3, DELETED: 4, RESTORED: 5, OUTSIDE: 6, COPY: 7}
 DELETION: Final = CODES[DELETED]
 NAMES: Final = {code: name for name, code in CODES.items()}
@@ -285,14 +288,14 @@ JOINED: Final = "versions v JOIN notes n ON n.number=v.note JOIN contents c ON c
 
 
 def upgrade(connection: apsw.Connection, _: datetime) -> None:
-    """Record the format of a new file. Add the missing columns to an older file."""
+    """Record the format in a new file. Add missing columns to an older file."""
     added = {"undo": "INTEGER NOT NULL DEFAULT 0", "approved_by": "TEXT"}
     add_missing_columns(connection, {"versions": added})
     connection.execute("INSERT OR IGNORE INTO meta VALUES('format',?)", (FORMAT,))
 
 
 def read_row(row: tuple[Any, ...]) -> VersionRow:
-    """Return the version row made from the columns in `COLUMNS`."""
+    """Convert a row with the columns in `COLUMNS` to a version row."""
     note_id, version, at, agent, op, path, title, digest, size, changed, undo, approved_by, place = row
     return VersionRow(
         note_id=note_id,

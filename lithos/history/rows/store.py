@@ -1,9 +1,9 @@
-"""The database `.lithos/history.db`: every kept state of every note. Methods block.
+"""The database `.lithos/history.db`: every kept state of every note. The methods block.
 
-One caller writes at a time. A row is *pending* from its commit until `confirm`, because the row may be
-committed before the file is changed, or the file may never be changed. The next start finds out whether the
-bytes of a pending row ever reached the file. If the database file is damaged, it is moved aside when it is
-opened or written, and a new file is created.
+Only one caller may write at a time. A row is *pending* from its commit until `confirm`. The row may be
+committed before the file is changed, and the file may never be changed. The next start determines whether the
+bytes of a pending row ever reached the file. If damage is found when the database file is opened or written,
+the file is quarantined and a new file is created.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Newest = tuple[int, int, int, int, str]
 
 
 class HistoryStore(HistoryReading):
-    """The writing part of the history store. The reading part is inherited."""
+    """The writing methods of the history store. The reading methods are inherited."""
 
     is_made_at_once = True
 
@@ -45,11 +45,11 @@ class HistoryStore(HistoryReading):
         *,
         is_pending: bool = True,
     ) -> list[int]:
-        """Record versions in one durable commit. Return the places of their rows. Raises `HistoryFailed`.
+        """Record versions in one durable commit. Return their row positions. Raises `HistoryFailed`.
 
         The same commit confirms the rows in `confirmed` and deletes the rows in `refused`. A version that
-        equals the newest version is not recorded again, unless it is pending. If the database is damaged, it
-        is replaced, and the versions are recorded in the new one.
+        equals the newest version is not recorded again, unless `is_pending` is True. If the database is
+        damaged, it is replaced, and the versions are recorded in the new database.
         """
         done, undone = list(confirmed), list(refused)
 
@@ -66,7 +66,7 @@ class HistoryStore(HistoryReading):
             self._replace(str(damage))
         except (DatabaseFailed, OSError) as failure:
             raise failed(failure) from failure
-        done.clear()  # These contents were only in the old file.
+        done.clear()  # These contents were stored only in the old file.
         undone.clear()
         try:
             return write()
@@ -74,9 +74,12 @@ class HistoryStore(HistoryReading):
             raise failed(failure) from failure
 
     def add_lacking(self, versions: Iterable[tuple[NewVersion, int | None]]) -> int:
-        """Record versions of notes without a newer row. Return their number. Raises `HistoryFailed`.
+        """Record versions of notes that have no newer row.
 
-        Each version comes with the place of the newest row of its note when the caller read the history.
+        The result is the number of recorded versions. Raises `HistoryFailed`.
+
+        Each version is paired with a row position: that of the note's newest row when the caller read the
+        history.
         """
         added = 0
         with self._refusing(), self.transaction():
@@ -90,11 +93,10 @@ class HistoryStore(HistoryReading):
     def ensure(
         self, states: Iterable[NewVersion], confirmed: Iterable[int] = (), refused: Iterable[int] = ()
     ) -> None:
-        """Record states, unless the newest versions of their notes have the same bytes. Raises
-        `HistoryFailed`.
+        """Record states unless the newest versions of the notes have the same bytes. Raises `HistoryFailed`.
 
         `confirmed` and `refused` have the same meaning as in `add`. A refused row never counts as the newest
-        version of a note.
+        version.
         """
         with self._refusing(), self.transaction():
             self._confirm(confirmed)
@@ -104,7 +106,7 @@ class HistoryStore(HistoryReading):
                 self._add_before(note, state, self._newest_row(note))
 
     def probe(self, confirmed: Iterable[int] = (), refused: Iterable[int] = ()) -> None:
-        """Commit a small row after a failure. Success sets `failure` to None. Raises `HistoryFailed`.
+        """Commit a small row after a failure. If it succeeds, `failure` becomes None. Raises `HistoryFailed`.
 
         `confirmed` and `refused` have the same meaning as in `add`.
         """
@@ -121,7 +123,10 @@ class HistoryStore(HistoryReading):
             self._confirm(places)
 
     def drop(self, places: Iterable[int]) -> int:
-        """Delete rows and their unused bytes. Return the number of rows. Raises `HistoryFailed`."""
+        """Delete rows and the bytes that no other row uses.
+
+        The result is the number of deleted rows. Raises `HistoryFailed`.
+        """
         with self._refusing(), self.transaction():
             return self._drop(places)
 
@@ -151,7 +156,7 @@ class HistoryStore(HistoryReading):
     def _add(self, new: NewVersion, is_pending: bool, known: dict[int, bytes]) -> int:
         """Record a version.
 
-        `known` has the contents that this transaction stored, including this one afterwards.
+        `known` has the contents that this transaction stored. The content of the new version is added to it.
         """
         note = self._note_number(new.note_id)
         newest = self._newest_row(note)
@@ -166,9 +171,9 @@ class HistoryStore(HistoryReading):
             if base is not None and base_data is None:
                 base_data = known[base] if base in known else contents.try_get(base)
             content = contents.put(new.data, base, base_data)
-            known.clear()  # The next version of the note, if any, directly follows this one.
+            known.clear()  # The next recorded version of the note directly follows this version.
             known[content] = new.data
-            # A version from another vault already has the flag.
+            # If the version came from another vault, the flag is already set.
             is_other = content != base and base_data is not None and BODY not in changed
             if is_other and not have_same_body(base_data or b"", new.data):
                 changed = (BODY, *changed)
@@ -223,14 +228,15 @@ class HistoryStore(HistoryReading):
         return row  # type: ignore[no-any-return]
 
     def _replace(self, reason: str) -> None:
-        """Move the damaged file aside and create a new one. Raises `HistoryFailed`."""
+        """Quarantine the damaged file and create a new file. Raises `HistoryFailed`."""
         with self._reading:
             assert self._connections is not None
             writer, reader = self._connections
             self._connections = None
             reader.close(True)
             try:
-                # Closing must not write the WAL back, so that the damaged bytes stay as they are.
+                # Closing must not write the WAL to the database file, because the damaged bytes must stay
+                # unchanged.
                 writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             finally:
                 writer.close(True)

@@ -1,8 +1,8 @@
-"""Conflict copies: list them, preview their merges, and merge them (docs/spec/copies.md §2).
+"""Conflict copies: list them, preview a merge, and merge them (docs/spec/copies.md §2).
 
-A merge first writes a durable record of itself. Then the note gets its next version, the history gets the
-bytes of the copy, and the file of the copy is deleted. The next start finishes merges that a killed process
-began.
+A merge first writes a durable record of the merge. Then the note gets its next version, the history gets the
+bytes of the copy, and the file of the copy is deleted. If the process is killed in between, the next start
+finishes the merge.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ from lithos.text.yaml.nodes import UnreadableNote
 
 log = get_logger("lithos.copies")
 
-#: Maximum number of attempts to merge if the note or the copy changes meanwhile.
+#: Maximum number of attempts at a merge if the note or the copy changes meanwhile.
 RETRIES: Final = 5
-#: Maximum seconds to wait for the writer, and for a merge once it has begun.
+#: Maximum seconds to wait for the writer, and for a merge that has begun.
 PATIENCE: Final = 30.0
 CARRIED_OUT: Final = 120.0
-#: Seconds between two checks for copies to merge. A copy that changed since the last check is still being
-#: written.
+#: Seconds between two checks for copies to merge. If a copy changed since the last check, a program may still
+#: be writing it.
 PAUSE: Final = 2.0
-#: Maximum size in bytes of each side of a merge.
+#: Maximum size in bytes of the note, and of the copy, for a merge.
 LARGEST: Final = 16 * 1024 * 1024
 _KEY: Final = re.compile(rb"^([^\s#:-][^\n:]{0,200}):", re.MULTILINE)
 _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
@@ -75,9 +75,9 @@ _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
 
 @frozen
 class ListedCopy:
-    """A conflict copy: its path, its note, and whether its text differs.
+    """A conflict copy with its path, its note, and whether its text differs.
 
-    `named_only`: people also choose such names, so the copy is merged only if a person names it.
+    `named_only` means that people also choose such names. The copy is then merged only if a person names it.
     """
 
     path: str
@@ -90,7 +90,7 @@ class ListedCopy:
 
 @frozen(kw_only=True)
 class ShownCopy:
-    """A conflict copy with its note and the merge result. `version` is the version of the note."""
+    """A conflict copy with its note and the merge result. `version` is the current version of the note."""
 
     listed: ListedCopy
     note: bytes
@@ -100,7 +100,7 @@ class ShownCopy:
 
     @property
     def seal(self) -> str:
-        """Return a hash of everything that the person sees."""
+        """Return a hash of everything that the person sees on the page."""
         digest = hashlib.sha256()
         for part in (self.note, self.copy, repr(self.merge).encode()):
             digest.update(b"%d:" % len(part) + part)
@@ -108,21 +108,21 @@ class ShownCopy:
 
     @property
     def adds_nothing(self) -> bool:
-        """Return whether the merge adds nothing because the note has every line of the copy."""
+        """Return whether the note already has every line of the copy, so that the merge adds nothing."""
         return self.changes_nothing and has_all_lines(self.note, self.copy)
 
     @property
     def changes_nothing(self) -> bool:
-        """Return whether the merge leaves the note unchanged and needs no decision."""
+        """Return whether the merge would leave the note unchanged without a decision by a person."""
         merged = self.merge.resolved(())
         return merged is not None and say_the_same(merged, self.note)
 
 
 @frozen
 class KeptFile:
-    """A file that was made a separate note permanently.
+    """A file that was permanently made a separate note.
 
-    `new_id` is set if the file had the id of another note.
+    `new_id` is set if the file previously had the id of another note.
     """
 
     path: str
@@ -132,7 +132,7 @@ class KeptFile:
 
 @frozen
 class MergedCopy:
-    """The result of a merge. `changed` is False if the note stayed unchanged."""
+    """The result of a merge. `changed` is False if the note did not change."""
 
     path: str
     note_id: str
@@ -182,7 +182,7 @@ class ConflictCopies:
         return sorted(found, key=lambda each: (each.note_path, each.path))
 
     async def show(self, path: str) -> ShownCopy:
-        """Return a copy with its note. Raises `DocNotFound`, and `InvalidInput` for a large file."""
+        """Return a copy with its note. Raises `DocNotFound`, and `InvalidInput` if a file is too large."""
         entry, listed = self._find(path)
         loaded = await self._texts.load(entry)
         if loaded is None:
@@ -230,7 +230,10 @@ class ConflictCopies:
         )
 
     def _ancestor(self, note_id: str, note: bytes, copy: bytes) -> MergeBase:
-        """Return the common ancestor of both sides from the history, if it is kept. Blocks."""
+        """Return the common ancestor of both sides from the history.
+
+        The ancestor has no bytes if they are not kept. Blocks.
+        """
         if note == copy:
             return MergeBase(note, is_merged=True)
         rows, total = self._rows(note_id)
@@ -252,7 +255,7 @@ class ConflictCopies:
     # -- keeping ---------------------------------------------------------------------------------
 
     async def keep(self, path: str) -> KeptFile:
-        """Keep a file as a separate note permanently. Raises `DocNotFound`, and `StorageFailed`."""
+        """Permanently keep a file as a separate note. Raises `DocNotFound` and `StorageFailed`."""
         async with self._turn:
             skipped = self._catalogue.skipped.get(path)
             is_second = skipped is not None and skipped.note_id is not None
@@ -281,11 +284,11 @@ class ConflictCopies:
     async def merge(
         self, path: str, by: str, choices: Sequence[str] | None = None, seal: str | None = None
     ) -> MergedCopy:
-        """Merge a copy into its note and remove the copy. `choices` has the side to keep for each place.
+        """Merge a copy into its note and remove the copy. `choices` has the side to keep for each conflict.
 
-        With `seal`, the merge is refused if anything changed since the person saw it. Raises
-        `VersionConflict` with `conflicts` if choices are missing, `HistoryDisabled`, and the errors of a
-        write. Nothing was changed then.
+        With `seal`, the merge is refused if anything changed since the person saw the page. Raises
+        `VersionConflict` with `conflicts` if choices are missing. Also raises `HistoryDisabled` and the
+        errors of a write. After any of these errors, nothing was changed.
         """
         if choices and seal is None:
             raise InvalidInput(
@@ -342,7 +345,7 @@ class ConflictCopies:
         return MergedCopy(listed.path, listed.note_id, listed.note_path, version, is_new)
 
     def _request(self, shown: ShownCopy, data: bytes, by: str) -> RestoreNote:
-        """Return the message to the writer. Raises `InvalidInput` for bytes that are not a note. Blocks."""
+        """Return the message for the writer. Raises `InvalidInput` if the bytes are not a note. Blocks."""
         listed, style = shown.listed, attrs.evolve(self._catalogue.style, serves_broken=False)
         try:
             document = parse_document(data, listed.note_path, self._clock(), listed.note_id, style)
@@ -371,11 +374,11 @@ class ConflictCopies:
         )
 
     async def _finish(self, intent: CopyIntent, version: int) -> int:
-        """Keep the bytes of the copy as a version, then remove the copy. Return the version of the note."""
+        """Store the bytes of the copy as a version, then remove the copy. Return the version of the note."""
         with honest_outcome("Read the note again before you retry."):
             if not await self._working.run(lambda: self._is_kept(intent)):
                 await self._keep(intent)
-                version += 2  # One version has the bytes of the copy, and one the bytes of the note again.
+                version += 2  # One version has the bytes of the copy, the next those of the note.
             removal = CopyRemoval(intent.copy, intent.digest)
             taken = await self._writer.ask(removal, within=PATIENCE)
         if taken.failure is not None:
@@ -387,7 +390,7 @@ class ConflictCopies:
         return version
 
     def _is_kept(self, intent: CopyIntent) -> bool:
-        """Return whether the history has the bytes of the copy, or does not need them. Blocks."""
+        """Return whether the history has the bytes of the copy or does not need these bytes. Blocks."""
         if intent.digest == intent.before:
             return True
         rows, _ = self._rows(intent.id)
@@ -421,7 +424,7 @@ class ConflictCopies:
     # -- automatic merges ------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Finish merges of an earlier process. Then merge copies that need no decision, if configured."""
+        """Finish the merges of an earlier process. If configured, then merge copies that need no decision."""
         await self._resume()
         self.resumed.set()
         if not self._merges_at_once:
@@ -446,7 +449,7 @@ class ConflictCopies:
         try:
             merged = await self.merge(path, MERGE_AGENT)
         except LithosError as refusal:
-            log.info("conflict copy needs a person", path=path, reason=refusal.message)
+            log.info("conflict copy needs a decision", path=path, reason=refusal.message)
         else:
             log.info("conflict copy merged", path=path, note=merged.note_path, changed=merged.changed)
 
@@ -463,7 +466,7 @@ class ConflictCopies:
             log.error("conflict copy merge not finished", path=intent.copy, reason=str(failure))
 
     def _is_written(self, intent: CopyIntent) -> bool:
-        """Return whether the note got its next version before the process ended. Blocks."""
+        """Return whether the note got its next version before the earlier process ended. Blocks."""
         entry = self._catalogue.get(intent.id)
         if entry is None or entry.digest == intent.before or self._reader is None:
             return False
@@ -485,7 +488,7 @@ def _intent(shown: ShownCopy, data: bytes, by: str) -> CopyIntent:
 
 
 def _decided(shown: ShownCopy, choices: Sequence[str] | None) -> bytes:
-    """Return the merged bytes. Raises `VersionConflict` if a person has to choose, and `InvalidInput`."""
+    """Return the merged bytes. Raises `VersionConflict` if a person must choose, and `InvalidInput`."""
     places = shown.merge.places
     if shown.merge.pieces is None:
         raise VersionConflict(
@@ -498,7 +501,7 @@ def _decided(shown: ShownCopy, choices: Sequence[str] | None) -> bytes:
         several = "1 place" if len(places) == 1 else f"{len(places)} places"
         raise VersionConflict(
             f"{shown.listed.path} and its note both changed {several}. Nothing was merged. Choose "
-            "a side on the console's page Copies, or with --keep.",
+            "a side on the Copies page of the console, or with --keep.",
             current_version=shown.version,
             warnings=[],
             conflicts=conflict_rows(shown),
@@ -515,7 +518,7 @@ def _decided(shown: ShownCopy, choices: Sequence[str] | None) -> bytes:
 
 
 def conflict_rows(shown: ShownCopy) -> list[dict[str, Any]]:
-    """Return the places that a person has to decide: the line, and the text of each side."""
+    """Return the conflicts that a person must resolve, each with its line and the text of both sides."""
     return [{"line": place.line, "note": place.note, "copy": place.copy} for place in shown.merge.places]
 
 

@@ -1,6 +1,6 @@
 """The history service: kept versions of notes, including deleted notes, with their bytes and differences.
 
-Every read of the store and every comparison of two versions runs in a worker thread.
+All reads of the store and all comparisons of versions run in a worker thread.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ from lithos.text.outline.differences import Diff, count_lines, unified_diff
 from lithos.text.words.analysis import name_key
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: A range of versions of a note: the note id, the older and the newer version.
+#: A range of versions of a note: the note id, the older version and the newer version.
 Span = tuple[str, int, int]
 
 #: Maximum number of versions in one answer.
 MOST_VERSIONS: Final = 1_000
-#: Maximum number of versions of one note to filter. No note keeps more.
+#: Maximum number of versions of a note that are filtered. No note has more versions.
 MOST_FILTERED: Final = 100_000
-#: Maximum number of deletions that are searched for a path.
+#: Maximum number of deletions in which a path is searched.
 MOST_DELETIONS: Final = 10_000
-#: Maximum number of deleted notes per page whose titles are looked up.
+#: Maximum number of deleted notes per page for which titles are looked up.
 MOST_DELETED: Final = 20
-#: Maximum size in bytes of a version whose changed lines are counted.
+#: Maximum size in bytes of a version for which changed lines are counted.
 MOST_COUNTED: Final = 256 * 1024
-#: Largest version number that a store can hold.
+#: Highest version number that a store can contain.
 _LARGEST: Final = 2**63 - 1
-#: Two versions or rows, such as 7..9 or r12..r14, or a single one, such as 7.
+#: Two versions or rows, such as 7..9 or r12..r14. Also a single version or row, such as 7.
 _RANGE: Final = re.compile(r"\s*(?:(r?\d{1,19})\s*(?:\.\.\.?|-)\s*(r?\d{1,19})?|(r?\d{1,19}))\s*")
 _ROW: Final = "r"
 
 
 @frozen
 class VersionContent:
-    """One version with its exact bytes."""
+    """A version with its exact bytes."""
 
     row: VersionRow
     data: bytes
@@ -64,9 +64,9 @@ class VersionContent:
 
 @frozen(kw_only=True)
 class HistoryRequest:
-    """A request for versions of one note (`note_id`) or of all notes, newest first.
+    """A request for versions of a note (`note_id`) or of all notes, newest first.
 
-    `since` is inclusive. `before` is an exclusive version number. `offset` is the number of rows to skip.
+    `since` is inclusive. `before` is a version number and exclusive. `offset` is the number of rows to skip.
     """
 
     note_id: str | None = None
@@ -88,29 +88,29 @@ class ListedVersions:
 
 @frozen
 class VersionDiff:
-    """The difference between two versions. If the first version is None, everything was added."""
+    """The difference between two versions. If the first version is None, all lines were added."""
 
     from_version: int | None
     to_version: int
     diff: Diff
-    #: The numbers of both rows, if rows were requested.
+    #: The row numbers of both versions, if rows were requested.
     rows: tuple[int | None, int] | None = None
 
 
 @define(eq=False)
 class NoteHistory:
-    """Reads kept versions. If there is no reader, every method raises `HistoryDisabled`."""
+    """Reads kept versions. Every method raises `HistoryDisabled` if there is no reader."""
 
     _reader: HistoryReading | None
     _blocking: Blocking
     _catalogue: Catalogue
 
     async def resolve(self, note_id: str | None, path: str | None) -> str | None:
-        """Return the id of a note by id, by path, or by the former path of a deleted note.
+        """Return the id of a note. The note is given by id, by path, or by the former path of a deleted note.
 
         The result is None if neither `note_id` nor `path` is given.
 
-        Raises `DocNotFound` for a path that no note has or had.
+        Raises `DocNotFound` for a path that no note has or ever had.
         """
         if note_id or not path:
             return note_id
@@ -130,7 +130,7 @@ class NoteHistory:
         )
 
     async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
-        """Return the title of each note by id, or the id itself if the title is unknown.
+        """Return the title of each note by id. If the title is unknown, the id is returned instead.
 
         At most `MOST_DELETED` deleted notes are looked up.
         """
@@ -145,7 +145,7 @@ class NoteHistory:
 
     async def at_version(self, note_id: str, version: int) -> VersionContent:
         """Return the bytes of a version. Raises `VersionNotFound` and `DocNotFound`."""
-        number = max(0, min(version, _LARGEST))  # No version has a number outside this range
+        number = max(0, min(version, _LARGEST))  # No version has a number outside this range.
         return await self._find(note_id, f"version {version}", lambda reader: reader.row(note_id, number))
 
     async def at_row(self, note_id: str, row: int) -> VersionContent:
@@ -176,7 +176,7 @@ class NoteHistory:
     async def read(
         self, note_id: str | None, path: str | None, version: int | None, as_of: datetime | None
     ) -> KeptNote:
-        """Return a note in a given version or at a time, even if it is deleted.
+        """Return a note in a given version or at a given time, even if the note is deleted.
 
         Raises `VersionNotFound` and `DocNotFound`.
         """
@@ -221,7 +221,7 @@ class NoteHistory:
         return rows[0] if rows else None
 
     async def way_back(self, note_id: str) -> str:
-        """Return a sentence for people and agents: how to restore a deleted note, or why not."""
+        """Return a sentence that explains how to restore a deleted note, or why it cannot be restored."""
         try:
             row = await self.newest(note_id)
         except HistoryDisabled:
@@ -244,7 +244,10 @@ class NoteHistory:
         return await self._blocking.run(find)
 
     async def by_agent(self, agent: str, until: datetime, most: int) -> Sequence[VersionRow]:
-        """Return the newest versions by an agent before a time, newest first. Raises `HistoryDisabled`."""
+        """Return the newest versions that an agent made before a time, newest first.
+
+        Raises `HistoryDisabled`.
+        """
         reader = self._open()
         rows, _ = await self._blocking.run(lambda: reader.recent(agent=agent, until=until, limit=most))
         return rows
@@ -279,7 +282,9 @@ class NoteHistory:
         return ListedVersions(rows[request.offset : request.offset + limit], total)
 
     async def diff(self, note_id: str, text: str) -> VersionDiff:
-        """Return the difference between two versions or rows. `7` compares with the version before.
+        """Return the difference between two versions or rows.
+
+        `7` compares version 7 with the version before it.
 
         Raises `InvalidInput`, `VersionNotFound` and `DocNotFound`.
         """
@@ -310,7 +315,7 @@ class NoteHistory:
         return VersionDiff(before.row.version if before else None, after.row.version, made)
 
     async def _named(self, note_id: str, text: str) -> VersionContent:
-        """Return the content of one part of `diff`, which is a version or a row."""
+        """Return the content of one half of the `diff` text, which names a version or a row."""
         if text.startswith(_ROW):
             return await self.at_row(note_id, int(text.removeprefix(_ROW)))
         return await self.at_version(note_id, int(text))
@@ -321,11 +326,11 @@ class NoteHistory:
         return None if before is None else await self.at_row(row.note_id, before.row)
 
     async def line_counts(self, changes: Collection[Span]) -> dict[Span, tuple[int, int]]:
-        """Return the numbers of added and removed lines between two versions of each note.
+        """Return the numbers of added and removed lines for each change.
 
-        `changes` are tuples of `note_id`, older and newer version. The older version is 0 if the note did not
-        exist. Notes larger than `MOST_COUNTED` bytes and versions that are not kept are left out. Without a
-        history the result is empty.
+        `changes` has tuples of note id, older version and newer version. The older version is 0 if the note
+        did not exist. Versions of more than `MOST_COUNTED` bytes and versions that are not kept are left out.
+        Without a history the result is empty.
         """
         reader = self._reader
         if reader is None or not changes:
@@ -355,7 +360,7 @@ class NoteHistory:
         return self._reader
 
     async def _require(self, note_id: str) -> None:
-        """Raise `DocNotFound` for an id that neither the notes nor the history know."""
+        """Raise `DocNotFound` if neither the catalogue nor the history has a note with this id."""
         if note_id not in self._catalogue and await self.oldest(note_id) is None:
             raise DocNotFound(
                 f"Unknown note id {note_id[:100]!r}. Find the note with lithos_search or "
@@ -383,7 +388,7 @@ class NoteHistory:
 def _filtered(
     reader: HistoryReading, note_id: str, request: HistoryRequest, before: int | None
 ) -> tuple[list[VersionRow], int]:
-    """Return the versions of a note by an agent or since a time, and their number. Blocks."""
+    """Return the versions of a note made by an agent or since a time. Also return their number. Blocks."""
     rows, _ = reader.rows(note_id, MOST_FILTERED, before)
     found = [
         row
@@ -394,9 +399,9 @@ def _filtered(
 
 
 def _text_at(reader: HistoryReading, note_id: str, version: int) -> bytes | None:
-    """Return the text of a version, or None if it is not kept or too large.
+    """Return the text of a version. Return None if the text is not kept or too large.
 
-    Version 0 and deletions are empty texts. Blocks.
+    Version 0 and deletions count as empty texts. Blocks.
     """
     row = reader.row(note_id, version) if version else None
     if version == 0 or (row is not None and row.op == DELETED):
@@ -407,12 +412,12 @@ def _text_at(reader: HistoryReading, note_id: str, version: int) -> bytes | None
 
 
 def _compare(before: VersionContent | None, after: VersionContent) -> Diff:
-    """Compare two versions. A deletion counts as an empty text, so that all lines are removed."""
+    """Compare two versions. A deletion counts as an empty text, so all lines are shown as removed."""
     return unified_diff(_text_of(before), _text_of(after), _name_of(before), _name_of(after))
 
 
 def _with_paths(before: VersionContent | None, after: VersionContent, made: Diff) -> Diff:
-    """Return the difference of two rows with their paths, since the path may be the only change."""
+    """Return the difference of two rows with their paths, because the path may be the only change."""
     if before is None or before.row.path == after.row.path:
         return made
     moved = f"rename from {before.row.path}\nrename to {after.row.path}\n"

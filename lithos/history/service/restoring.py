@@ -1,7 +1,7 @@
-"""The restore service: write an earlier state of a note as its next version, whole or merged.
+"""The restore service: write an earlier state of a note as its next version, either whole or merged.
 
-A merge (for `lithos undo`) keeps later changes in other places. `base` is the version whose change is undone,
-`mine` the version before it, and `theirs` the current note.
+A merge (for `lithos undo`) keeps later changes of other passages. `base` is the version whose change is
+undone, `mine` the version before it, and `theirs` the current note.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from lithos.notes.writing.messages import RestoreNote, WriteOutcome
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: Maximum number of earlier versions by the same agent that are checked.
+#: Maximum number of earlier versions by the agent that are checked.
 MOST_EARLIER: Final = 20
-#: Maximum number of newest versions that are searched for the last bytes that no agent wrote.
+#: Maximum number of newest versions among which the last bytes that no agent wrote are searched.
 MOST_LOOKED_AT: Final = 200
-#: Maximum number of attempts to merge if the note changes meanwhile.
+#: Maximum number of attempts at a merge if the note changes meanwhile.
 RETRIES: Final = 5
 
 
@@ -59,11 +59,11 @@ class RestoreRequest:
     expected_version: int | None = None
     base: int | None = None
     dry_run: bool = False
-    #: `TOOL`, or `TAKING_BACK` for an undo (both from `kernel.values.events`). `undo` is the version of the
-    #: note when the undo began.
+    #: `TOOL`, or `TAKING_BACK` for an undo (both from `kernel.values.events`). `undo` is the version that the
+    #: note had when the undo began.
     source: str = TOOL
     undo: int | None = None
-    #: Path for a deleted note. If None, the note returns to the path where it was deleted.
+    #: New path for a deleted note. If None, the note returns to the path where it was deleted.
     back_to: str | None = None
 
 
@@ -71,7 +71,7 @@ class RestoreRequest:
 class RestoredNote:
     """The result of a restore. `outcome` is None if the note already had the restored text.
 
-    `merged_with` is the version whose changes were also kept.
+    `merged_with` is the version whose changes were kept in the merge.
     """
 
     outcome: WriteOutcome | None
@@ -92,7 +92,7 @@ class Restoring:
     _blocking: Blocking
 
     async def restore(self, request: RestoreRequest) -> RestoredNote:
-        """Restore a version. Return the same as `Knowledge.write`.
+        """Restore a version. The result is the same as that of `Knowledge.write`.
 
         Raises `VersionNotFound`, `DocNotFound`, `PathCollision`, and `VersionConflict` with `conflicts` for
         overlapping changes.
@@ -113,9 +113,7 @@ class Restoring:
         )
 
     async def _wanted(self, request: RestoreRequest) -> VersionContent:
-        """Return the version to restore. Raises `InvalidInput` unless exactly one of version and row is
-        given.
-        """
+        """Return the version to restore. Raises `InvalidInput` unless either a version or a row is given."""
         if request.row is None and request.version is not None:
             return await self._history.at_version(request.id, request.version)
         if request.row is None or request.version is not None:
@@ -126,7 +124,7 @@ class Restoring:
         return await self._history.at_row(request.id, request.row)
 
     async def _restore_in_turn(self, request: RestoreRequest, kept: VersionContent) -> RestoredNote:
-        """Restore a version, and retry if another client deletes the note meanwhile."""
+        """Restore a version. If another client deletes the note meanwhile, try again."""
         for _ in range(RETRIES - 1):
             try:
                 return await self._restore_whole(request, kept)
@@ -140,7 +138,7 @@ class Restoring:
         return None if entry is None else entry.note.version
 
     async def _restore_whole(self, request: RestoreRequest, kept: VersionContent) -> RestoredNote:
-        # All rows may be pruned by now, but `kept` is in memory.
+        # All rows may be pruned by now, but `kept` is still in memory.
         newest = await self._history.newest(request.id) or kept.row
         oldest = await self._history.oldest(request.id)
         entry = self._catalogue.get(request.id)
@@ -217,10 +215,13 @@ class Restoring:
         return _told(await self._knowledge.write(made), merged_with)
 
     async def _own_bytes(self, entry: Entry, now: LoadedNote, merged: bytes | None) -> bytes | None:
-        """Return the newest bytes that no agent wrote, or the oldest, if the note still has the same meaning.
+        """Return the newest bytes that no agent wrote, or otherwise the oldest bytes of the note.
 
-        The last of several undos thereby removes what Lithos had added to the file. The result is None if
-        changes by agents remain, if the file has these bytes, or if they are not kept.
+        The bytes of a version are returned only if the note still has the same meaning.
+
+        When several undos follow one another, the last of them thereby removes what Lithos had added to the
+        file. The result is None if changes by agents remain, if the file already has these bytes, or if they
+        are not kept.
         """
         asked = HistoryRequest(note_id=entry.note.id, limit=MOST_LOOKED_AT)
         listed = await self._history.list_versions(asked)
@@ -232,7 +233,7 @@ class Restoring:
             return None
         try:
             kept = await self._history.at_version(entry.note.id, row.version)
-        except VersionNotFound:  # The version was pruned meanwhile.
+        except VersionNotFound:  # The version was pruned in the meantime.
             return None
         left = now.source.data if merged is None else merged
         is_right = await self._blocking.run(
@@ -243,10 +244,10 @@ class Restoring:
     async def _is_done(
         self, request: RestoreRequest, base: VersionContent, kept: VersionContent, path: str
     ) -> bool:
-        """Return whether an earlier version by the same agent or by `lithos undo` undid the change.
+        """Return whether an earlier version by this agent or by `lithos undo` already undid the change.
 
         Later changes were made with knowledge of the undo, even if they repeat the change. Earlier versions
-        of the same undo do not count, because one undo reverts several changes of a note.
+        of the same undo run do not count, because one run reverts several changes of a note.
         """
         style, lower = self._catalogue.style, base.row.version
         upper = math.inf if request.undo is None else request.undo
@@ -262,7 +263,7 @@ class Restoring:
                 continue
             try:
                 then = await self._history.at_version(request.id, row.version)
-            except VersionNotFound:  # The version was pruned meanwhile.
+            except VersionNotFound:  # The version was pruned in the meantime.
                 continue
             if await self._blocking.run(partial(_has_done, base, kept, then, path, style)):
                 return True
@@ -281,7 +282,7 @@ class Restoring:
         is_return: bool = False,
         is_kept: bool = False,
     ) -> RestoreNote:
-        """Build the message to the writer. Raises `InvalidInput` for bytes that are no longer a note."""
+        """Build the message for the writer. Raises `InvalidInput` if the bytes are no longer a valid note."""
         row, style = kept.row, self._catalogue.style
 
         def read() -> Document:
@@ -311,7 +312,7 @@ class Restoring:
 
 
 def _say_the_same(one: bytes, other: bytes, entry: Entry, at: datetime, style: VaultStyle) -> bool:
-    """Return whether two files of one note have the same meaning. Blocks."""
+    """Return whether two files of a note have the same meaning. Blocks."""
     try:
         first, second = (parse_document(each, entry.path, at, entry.note.id, style) for each in (one, other))
     except UnreadableNote:
@@ -326,7 +327,7 @@ def _told(outcome: WriteOutcome, merged_with: int | None = None) -> RestoredNote
 def _has_done(
     base: VersionContent, kept: VersionContent, then: VersionContent, path: str, style: VaultStyle
 ) -> bool:
-    """Return whether `then` has the content that the merge would produce. Blocks."""
+    """Return whether `then` already has the content that the merge would produce. Blocks."""
     try:
         before, mine, theirs = (
             parse_document(each.data, path, base.row.at, base.row.note_id, style)
@@ -334,7 +335,7 @@ def _has_done(
         )
     except UnreadableNote:
         return False
-    if says(before) == says(mine):  # Only the bytes differ, by what Lithos had added.
+    if says(before) == says(mine):  # Only the bytes differ, because of text that Lithos added.
         return then.data == kept.data
     merged = merge_documents(before, mine, theirs).result
     return merged is not None and says(merged) == says(theirs)

@@ -1,7 +1,7 @@
-"""Retention of `history.db`: delete versions in the background that are too old or exceed the limit.
+"""Retention of `history.db`: delete versions in the background if they are too old or exceed the limit.
 
-A step deletes a few hundred rows in one commit, then pauses four times as long. Reads are not affected: a
-reader has its bytes before they are deleted, and no delta loses its base.
+A step deletes a few hundred rows in one commit. Then it pauses four times as long. Reads are not affected: a
+reader has its bytes before they are deleted, and the base of a delta is never deleted.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ log = get_logger("lithos.history")
 
 #: Seconds before the first run, and between two runs.
 FIRST, INTERVAL = 30.0, 3_600.0
-#: Number of rows per step. A step takes about 10 ms of the writing thread.
+#: Number of rows deleted per step. A step keeps the writing thread busy for about 10 ms.
 STEP: Final = 200
-#: Length of the pause after a step, as a multiple of the step's time and as a minimum in seconds.
+#: Pause after a step: factor of the step's duration, and minimum in seconds.
 PAUSE_TIMES, PAUSE_LEAST = 4.0, 0.05
 
 
 @define(eq=False)
 class HistoryUpkeep:
-    """Prunes the store through the one thread that writes it (`writing`)."""
+    """Deletes old versions from the store. `writing` is the only thread that writes to the store."""
 
     _store: HistoryStore
     _writing: Blocking

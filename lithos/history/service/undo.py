@@ -1,9 +1,9 @@
-"""Undo: reverse the changes of one agent in a time span, note by note, while other agents keep working.
+"""Undo: reverse the changes of an agent in a time span, note by note, while other agents keep working.
 
 The plan is made from version rows (`history.model.undo`). Every step reads the note again and sends the
-version it has seen, so a concurrent change is never overwritten. If the note changed, the step is repeated.
-The versions of the undoing agent and the texts of the notes show which changes are already undone. The
-service calls tools, so that the command line can run the same undo over HTTP as the console runs in the
+version that it read, so a concurrent change is never overwritten. If the note changed, the step is repeated.
+The versions by the undoing agent and the texts of the notes show which changes are already undone. The
+service calls tools. The command line can therefore run the same undo over HTTP that the console runs in the
 server.
 """
 
@@ -21,11 +21,11 @@ from lithos.kernel.values.principals import CLI_AGENT, UNDO_AGENT
 from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.model.versions import DELETED, VersionRow
 
-#: Maximum number of changes per run.
+#: Maximum number of changes per undo.
 MOST_CHANGES: Final = 100_000
 #: Number of versions requested per call.
 PAGE: Final = 200
-#: Maximum number of attempts at a step if its note changes meanwhile.
+#: Maximum number of attempts at a step if the note changes meanwhile.
 RETRIES: Final = 5
 
 REVERTED: Final = "reverted"
@@ -35,24 +35,24 @@ RETURNED: Final = "restored"
 UNDONE: Final = "nothing to do"
 LEFT: Final = "not reverted"
 RESULTS: Final = (REVERTED, MERGED, REMOVED, RETURNED, UNDONE, LEFT)
-#: Status of an answer whose change waits for a person.
+#: Status of an answer if the change waits for approval by a person.
 _PROPOSED: Final = "proposed"
 
 
 class ToolCalls(Protocol):
-    """The caller of tools, either in this process or in a running server over HTTP."""
+    """Calls tools, either in this process or over HTTP in a running server."""
 
     async def call(self, tool: str, arguments: Mapping[str, Any], /) -> Mapping[str, Any] | None:
         """Return the answer of a tool."""
 
 
 class UndoFailed(Exception):
-    """The error raised when the changes cannot be listed. The message has the reason and the next step."""
+    """The error raised if the changes cannot be listed. The message has the reason and the next step."""
 
 
 @frozen
 class UndoResult:
-    """The result of a step: the new version of the note, or the reason why the note was not changed."""
+    """The result of a step: the new version of the note, or the reason why it was not changed."""
 
     step: UndoStep
     result: str
@@ -78,10 +78,11 @@ class UndoResult:
 async def plan_undo(
     tools: ToolCalls, agents: Sequence[str], since: datetime | None, until: datetime
 ) -> list[UndoStep]:
-    """Return all steps that undo the changes of agents from `since` to before `until`, newest first.
+    """Return all steps that undo the changes of agents in a time span, newest first.
 
-    Without `since`, the undo covers all changes in the history. Changes of several agents are undone in one
-    sequence, so that overlapping changes among them need no merge.
+    The time span is from `since` to before `until`. Without `since`, the undo covers all changes in the
+    history. Changes of several agents are undone in one sequence. Overlapping changes of these agents then
+    need no merge.
 
     Raises `UndoFailed`.
     """
@@ -98,10 +99,10 @@ async def changes_of(
     note_id: str | None = None,
     most: int = MOST_CHANGES,
 ) -> list[VersionRow]:
-    """Return the newest changes of an agent, newest first. New changes cause no duplicates.
+    """Return the newest changes of an agent, newest first. Changes made meanwhile cause no duplicates.
 
-    Changes made by an undo do not count as changes of the agent `undo`, a name that any agent could use in
-    earlier versions. Raises `UndoFailed`.
+    Changes made by an undo do not count as changes of the agent `undo`. In earlier Lithos versions any agent
+    could use this name. Raises `UndoFailed`.
     """
     asked = {"changed_by": agent, "since": since and format_time(since), "id": note_id}
     given = {name: value for name, value in asked.items() if value is not None}
@@ -114,7 +115,7 @@ async def plan_changes(tools: ToolCalls, changes: Sequence[VersionRow]) -> list[
 
     `changes` must be newest first. Raises `UndoFailed`.
     """
-    # The oldest change of each note, with the notes in the order of their newest changes.
+    # The oldest change of each note. The notes are in the order of their newest changes.
     oldest = {row.note_id: row for row in changes}
     wanted = set(changes)
     steps: list[UndoStep] = []
@@ -124,7 +125,7 @@ async def plan_changes(tools: ToolCalls, changes: Sequence[VersionRow]) -> list[
 
 
 async def _versions_down_to(tools: ToolCalls, note_id: str, first: VersionRow | None) -> list[VersionRow]:
-    """Return the versions of a note, newest first, down to the one before `first`."""
+    """Return the versions of a note, newest first, down to the version before `first`."""
     return await _list(tools, {"id": note_id}, lambda row: first is not None and row.version < first.version)
 
 
@@ -134,7 +135,7 @@ async def _list(
     is_last: Callable[[VersionRow], bool],
     most: int = MOST_CHANGES,
 ) -> list[VersionRow]:
-    """Return rows of `lithos_history` without duplicates, page by page, until `is_last` accepts a row."""
+    """Read rows of `lithos_history` page by page until `is_last` accepts a row. Duplicates are left out."""
     found: dict[tuple[Any, ...], VersionRow] = {}
     offset = 0
     while len(found) < most:
@@ -176,22 +177,22 @@ def read_version(row: Mapping[str, Any]) -> VersionRow:
 
 
 class _Changed(Exception):
-    """The exception raised when the note got another version during the step."""
+    """The exception raised if the note got another version during the step."""
 
 
 @define(eq=False)  # bounded: ends with its call
 class UndoRun:
-    """Carries out steps one after another. A dry run only reports what the undo would do.
+    """Executes steps one after another. A dry run only reports what the undo would do.
 
-    `by` is the agent that runs the undo. Its earlier restores and moves count as undone changes, and so does
-    every version that undoes a change. Versions of this run do not count, so that one note can be reverted in
-    several steps.
+    `by` is the agent that performs the undo. Its earlier restores and moves count as undo, and so does every
+    version that undoes a change. Versions of this run do not count, because a note may be reverted in several
+    steps.
     """
 
     tools: ToolCalls
     dry_run: bool = False
     by: str = UNDO_AGENT
-    #: The last step for each note that a dry run would have deleted, moved or changed by now.
+    #: The last step for each note that a real run would have deleted, moved or changed by now.
     _tried: dict[str, UndoStep] = field(factory=dict)
     #: Changes that this run has already processed.
     _settled: set[VersionRow] = field(factory=set)
@@ -199,17 +200,18 @@ class UndoRun:
     _began: dict[str, VersionRow] = field(factory=dict)
 
     async def carry_out(self, step: UndoStep) -> list[UndoResult]:
-        """Carry out one step. If the step fails as a whole, undo its changes one by one."""
+        """Execute a step. If the step as a whole fails, undo its changes one by one."""
         result = await self._do(step)
         if result.result != LEFT or len(step.changes) == 1:
             return [result]
         return [await self._do(each) for each in split_step(step)]
 
     async def _do(self, step: UndoStep) -> UndoResult:
-        """Carry out one step, and repeat it if the note changes meanwhile."""
+        """Execute a step. Repeat the step if the note changes meanwhile."""
         wanted, newer = step, self._tried.get(step.last.note_id)
         if newer is not None and newer.before == step.last:
-            # A dry run did not undo the newer part, so both parts form one step from the current state.
+            # The dry run did not undo the newer part. Both parts therefore form one step from the current
+            # state.
             step = UndoStep(changes=newer.changes + step.changes, before=step.before)
         for _ in range(RETRIES):
             try:
@@ -276,7 +278,7 @@ class UndoRun:
         return UndoResult(step, RETURNED, answer["version"])
 
     async def _delete(self, step: UndoStep, newer: Sequence[VersionRow], newest: VersionRow) -> UndoResult:
-        # Changes that others made and reverted do not count, because the file has the agent's bytes.
+        # Changes that other agents made and reverted do not count, because the file has the agent's bytes.
         other = None if newest.digest == step.last.digest else since_by_others(newer, self.by)
         if other is not None:
             return UndoResult(
@@ -330,7 +332,7 @@ class UndoRun:
         return done
 
     async def _move_back(self, step: UndoStep, path: str) -> UndoResult | None:
-        """Move the note back to its former path. Return None if it is already there."""
+        """Move the note back to its former path. Return None if the note is already there."""
         assert step.before is not None
         if self.dry_run or path == step.before.path:
             return None
@@ -341,7 +343,10 @@ class UndoRun:
         return self._left(step, answer) if is_left else None
 
     async def _call(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
-        """Return the answer, also a refusal. Raises `_Changed` if another client changed the note first."""
+        """Return the answer, even if it is a refusal.
+
+        Raises `_Changed` if another client changed the note first.
+        """
         answer = await self.tools.call(tool, arguments) or {}
         if answer.get("code") == "version_conflict" and "conflicts" not in answer:
             raise _Changed
@@ -349,7 +354,9 @@ class UndoRun:
 
     def _left(self, step: UndoStep, answer: Mapping[str, Any]) -> UndoResult:
         if answer.get("status") == _PROPOSED:
-            return UndoResult(step, LEFT, reason=f"the change waits for a person, as {answer['proposal_id']}")
+            return UndoResult(
+                step, LEFT, reason=f"the change waits for approval by a person, as {answer['proposal_id']}"
+            )
         if "conflicts" in answer:
             return UndoResult(
                 step, LEFT, reason=f"others changed the same places: {_name_conflicts(answer['conflicts'])}"

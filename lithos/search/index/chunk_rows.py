@@ -1,10 +1,10 @@
 """The vectors of all chunks as an int8 matrix, which a search scans completely (brute force).
 
-A vector of length 1 is quantised to integers from -127 to 127, and each row is stretched to that range. This
-changes a cosine by less than 0.003 (usually 0.0003, at 256 dimensions) and takes half the bytes of half
-precision. The kernels on which usearch is built compare 50,000 rows with a query in 0.6 ms.
+A vector of length 1 is quantised to integers from -127 to 127. Each row is scaled to use that whole range.
+This changes a cosine by less than 0.003 (usually 0.0003, at 256 dimensions) and takes half the bytes of half
+precision. The kernels that usearch uses compare 50,000 rows with a query in 0.6 ms.
 
-The module also has the keys of chunks on disk, batches of changes, and the ranking of notes by their best
+The module also defines the keys of chunks on disk, splits changes into batches, and ranks notes by their best
 chunk.
 """
 
@@ -23,24 +23,24 @@ from lithos.search.index.embedder import Matrix
 
 T = TypeVar("T")
 
-#: Number of bits for the chunk index in a key. The note's serial fills the bits above.
+#: Number of bits of a key that contain the chunk number. The higher bits contain the serial of the note.
 CHUNK_BITS: Final = 20
 MAX_CHUNKS: Final = 1 << CHUNK_BITS
-#: Number of chunks changed under one lock, while searches wait: about a millisecond.
+#: Number of chunks that are changed under one lock. Searches wait for about a millisecond meanwhile.
 _CHUNKS_AT_ONCE: Final = 128
-#: Number of chunks passed to or read from usearch in one call when saving or loading.
+#: Number of chunks that one call passes to usearch when saving, or reads from usearch when loading.
 _CHUNKS_ON_DISK: Final = 65_536
 
 
-#: Sample size for estimating a quantile of the similarities.
+#: Number of similarities sampled to estimate a quantile.
 _SAMPLE: Final = 3_000
 
 
 @frozen(eq=False)
 class VectorEntry:
-    """A note to index.
+    """A note to add to the vector index, or to update there.
 
-    Row `i` of `vectors` (chunks, dims) is chunk `i`. Searches never find a row of zeros.
+    Row `i` of `vectors` (chunks, dims) is the vector of chunk `i`. Searches never find a row of zeros.
     """
 
     serial: int
@@ -49,7 +49,7 @@ class VectorEntry:
 
 
 class IndexedNote(NamedTuple):
-    """An indexed note. Its chunks fill `chunks` rows from row `start` on."""
+    """An indexed note. Its chunks occupy `chunks` rows, from row `start` on."""
 
     stamp: int
     chunks: int
@@ -72,14 +72,14 @@ class VectorQuery(NamedTuple):
     threshold: float
 
 
-#: Maximum number of chunks ranked in Python. A typical search ranks about 500 chunks.
+#: Maximum number of chunks that are ranked in Python. A typical search ranks about 500 chunks.
 _FEW_CHUNKS: Final = 2_000
-#: Same as `VectorHit._make` without the checks, in a quarter of the time.
+#: Creates the same object as `VectorHit._make`, but without its checks and in a quarter of the time.
 _make_hit: Final = partial(tuple.__new__, VectorHit)
 
 
 def keys_of(sizes: Sequence[tuple[int, int]]) -> NDArray[np.uint64]:
-    """Return the keys of all chunks, in order. `sizes` holds (serial, number of chunks) per note."""
+    """Return the keys of all chunks, in order. `sizes` has (serial, number of chunks) of each note."""
     serials, chunks = _chunks_of(sizes)
     return (serials << np.uint64(CHUNK_BITS)) + chunks
 
@@ -87,7 +87,7 @@ def keys_of(sizes: Sequence[tuple[int, int]]) -> NDArray[np.uint64]:
 def _chunks_of(sizes: Sequence[tuple[int, int]]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return the serial and the chunk number of each chunk, in order.
 
-    `sizes` holds (serial, number of chunks).
+    `sizes` has (serial, number of chunks) of each note.
     """
     serials, counts = np.array(sizes, np.uint64).reshape(-1, 2).T
     counts = counts.astype(np.intp)
@@ -103,7 +103,7 @@ def slice_entries(entries: Sequence[VectorEntry]) -> Iterator[list[VectorEntry]]
 def slice_notes(notes: Sequence[tuple[int, int, int]]) -> Iterator[list[tuple[int, int, int]]]:
     """Yield the notes in slices of about `_CHUNKS_ON_DISK` chunks.
 
-    The third value of a note is its chunk count.
+    The third value of each note is its number of chunks.
     """
     return _slices(notes, lambda note: note[2], _CHUNKS_ON_DISK)
 
@@ -146,7 +146,7 @@ def best_per_note(
 def _first_per_note(
     serials: NDArray[np.uint64], chunks: NDArray[np.uint32], similarities: Matrix, most: int | None
 ) -> list[VectorHit]:
-    """Return the first chunk of each of `most` notes. For few chunks this is faster than calling numpy."""
+    """Return the first chunk of each of `most` notes. This is faster than numpy if there are few chunks."""
     found: dict[int, VectorHit] = {}
     rows = zip(serials.tolist(), chunks.tolist(), similarities.tolist(), strict=True)
     for row in rows:
@@ -158,7 +158,7 @@ def _first_per_note(
 
 
 def choose_least(similarities: Matrix, threshold: float, most: int) -> float:
-    """Return an estimated cut-off that about `most` similarities reach, but at least `threshold`."""
+    """Return the estimated similarity that about `most` chunks reach. The result is at least `threshold`."""
     sample = similarities[:: max(1, len(similarities) // _SAMPLE)]
     wanted = most * len(sample) // max(1, len(similarities))
     passing = sample[sample >= threshold]
@@ -169,13 +169,13 @@ def choose_least(similarities: Matrix, threshold: float, most: int) -> float:
 
 Codes: TypeAlias = NDArray[np.int8]
 
-#: Number of queries that the kernels compare with a row in the time of one query.
+#: Number of queries that the kernels compare with a row in the time that a single query takes.
 ABREAST: Final = 4
 _PEAK: Final = 127
-#: Minimum ratio of matrix rows to requested rows from which the requested rows are copied before the
-#: comparison.
+#: Minimum ratio of all rows to requested rows. From this ratio on, the requested rows are copied together
+#: before they are compared.
 _WORTH_COPYING: Final = 4
-#: Number of rows copied at once: 2 MB, which fits a core's cache.
+#: Number of rows that are copied at once. These rows take 2 MB, which fits a core's cache.
 _COPIED_AT_ONCE: Final = 8_192
 
 
@@ -186,7 +186,7 @@ def encode_rows(vectors: Matrix) -> Codes:
 
 
 def invert_lengths(codes: Codes) -> Matrix:
-    """Return the inverse length of each row. A row of zeros gets NaN, which passes no threshold."""
+    """Return the inverse length of each row. A row of zeros gets NaN, so it reaches no threshold."""
     squares = np.einsum("ij,ij->i", codes, codes, dtype=np.int32).astype(np.float32)
     inverse = np.full(len(codes), np.nan, np.float32)
     np.divide(1, np.sqrt(squares), out=inverse, where=squares > 0)
@@ -194,13 +194,13 @@ def invert_lengths(codes: Codes) -> Matrix:
 
 
 def _choose_products() -> Any:
-    """Return the type of the products. Integers take a third less time if the kernels support them."""
+    """Return the number type of the products. Integers take a third less time if the kernels support them."""
     ones = np.ones((2, 8), np.int8)
     wanted: Any = "int32"
     try:
         numkong.cdist(ones, ones[:1], metric="dot", out_dtype=wanted)
     except (TypeError, ValueError):
-        return "float32"  # As exact as integers: no sum reaches 2**24 below 1,040 dimensions.
+        return "float32"  # This type is as exact as integers: no sum reaches 2**24 below 1,040 dimensions.
     return wanted
 
 
@@ -208,18 +208,18 @@ _PRODUCTS: Final = _choose_products()
 
 
 def multiply(codes: Codes, others: Codes) -> NDArray[Any]:
-    """Return the products of all rows with all others, shape (rows, others)."""
+    """Return the product of every row of `codes` with every row of `others`, shape (rows, others)."""
     # The kernel releases the interpreter lock and starts no threads.
     return np.asarray(numkong.cdist(codes, others, metric="dot", out_dtype=_PRODUCTS))
 
 
 def compare_codes(codes: Codes, inverse: Matrix, queries: Codes) -> Iterator[Matrix]:
-    """Yield the similarity (0..1) of all rows to each query. `inverse` is the result of `invert_lengths`."""
+    """Yield one array per query: its similarity (0..1) to every row."""
     if not len(codes):
         yield from np.zeros((len(queries), 0), np.float32)
         return
-    # Without AVX-512, the kernel for four queries takes a fifth less time than the kernel for one query. With
-    # AVX-512 both take the same time.
+    # Without AVX-512, the kernel for four queries takes a fifth less time than the kernel for a single query.
+    # With AVX-512 both kernels take the same time.
     abreast = np.resize(queries, (max(ABREAST, len(queries)), queries.shape[1]))
     products = multiply(codes, abreast)[:, : len(queries)]
     for of_query, length in zip(products.T, invert_lengths(queries), strict=True):
@@ -232,13 +232,13 @@ def _scale(products: NDArray[Any], inverse: Matrix, length: np.float32) -> Matri
     return np.clip(scaled, 0, 1, out=scaled)
 
 
-#: Divisor of the matrix size: the matrix grows by 1/16, and the new part is zeroed at once (80 MB for a
-#: matrix of 1.3 GB).
+#: The matrix grows by 1/16 of its size. The new rows are filled with zeros at once (80 MB for a matrix of 1.3
+#: GB).
 _GROWTH: Final = 16
 
 
 class ChunkRows:
-    """A growing matrix with a free list. Its owner stores the first row and the row count of each note.
+    """A growing matrix with a free list. Its owner stores the first row and the number of rows of each note.
 
     Freed rows are reused, first for notes with the same number of rows.
     """
@@ -254,11 +254,11 @@ class ChunkRows:
         self._free: dict[int, list[int]] = {}
         #: Number of rows that a search can find.
         self.found = 0
-        #: Buffer into which rows are copied, piece by piece, before they are compared together.
+        #: Buffer to which scattered rows are copied, block by block, so that one call can compare them.
         self._copied: Codes = np.zeros((_COPIED_AT_ONCE, dims), np.int8)
 
     def reserve(self, rows: int) -> None:
-        """Reserve space for `rows` more rows."""
+        """Reserve memory for `rows` more rows."""
         self._grow(self.used + rows)
 
     def put(self, serial: int, codes: Codes) -> int:
@@ -274,9 +274,11 @@ class ChunkRows:
         return start
 
     def append(self, sizes: Sequence[tuple[int, int]], codes: Codes) -> int:
-        """Append the chunks of several notes (serial, number of chunks) after all rows.
+        """Append the chunks of several notes after all rows.
 
-        Return their first row.
+        `sizes` has (serial, number of chunks) of each note.
+
+        Return the first of the new rows.
         """
         start, self.used = self.used, self.used + len(codes)
         self._grow(self.used)
@@ -288,7 +290,7 @@ class ChunkRows:
         return start
 
     def free(self, start: int, count: int) -> None:
-        """Free rows. They are no longer found and may be reused."""
+        """Free rows. Searches no longer find these rows, and new notes may reuse them."""
         if count:
             rows = slice(start, start + count)
             self.found -= int(np.count_nonzero(~np.isnan(self._inverse[rows])))
@@ -300,13 +302,15 @@ class ChunkRows:
         return self._codes[start : start + count]
 
     def owners(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-        """Return the serials and the chunk numbers of rows."""
+        """Return the serial and the chunk number of each of the rows."""
         return self._serials[rows], self._chunks[rows]
 
     def compare(self, queries: Codes) -> Iterator[Matrix]:
-        """Yield the similarity (0..1) of every row to each of `queries` (queries, dims).
+        """Yield one array per query: its similarity (0..1) to every row.
 
-        Rows that cannot be found get NaN. Up to `ABREAST` queries take hardly longer than one query.
+        `queries` has the shape (queries, dims).
+
+        Rows that cannot be found get NaN. Up to `ABREAST` queries take hardly longer than a single query.
         """
         return compare_codes(self._codes[: self.used], self._inverse[: self.used], queries)
 
@@ -320,9 +324,9 @@ class ChunkRows:
         return next(self.compare(query[None, :]))[rows]
 
     def _compare_rows(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
-        """Return the similarities of the rows after copying the rows together.
+        """Copy the rows together and return their similarities.
 
-        The method makes few calls, so that a busy event loop rarely causes a wait.
+        The method makes few calls, so it rarely has to wait for the interpreter lock of a busy event loop.
         """
         products = np.zeros(len(rows), np.float32)
         for start in range(0, len(rows), _COPIED_AT_ONCE):
@@ -341,7 +345,7 @@ class ChunkRows:
         return np.clip(multiply(self._codes[rows], queries) * lengths, 0, 1)
 
     def _take(self, count: int) -> int:
-        """Return the first of `count` free rows: a run of that length, a longer run, or the end."""
+        """Reserve `count` adjacent rows and return the first of them. Free rows are used before new rows."""
         fitting = count if count in self._free else min((n for n in self._free if n > count), default=0)
         if count and fitting:
             starts = self._free[fitting]
@@ -360,15 +364,16 @@ class ChunkRows:
         if rows <= have:
             return
         room = max(rows, have + have // _GROWTH, 1024)
-        # Resizing in place lets realloc move a large block through its page table. A copy would take seconds
-        # and twice the memory. No view of these arrays outlives the lock under which rows are added.
+        # Resizing in place lets realloc move a large block by changing the page table. A copy would take
+        # seconds and twice the memory. Rows are added under a lock, and no view of these arrays is used after
+        # the lock is released.
         self._codes.resize((room, self._codes.shape[1]), refcheck=False)
         for column in (self._inverse, self._serials, self._chunks):
             column.resize(room, refcheck=False)
 
 
 def rows_of(runs: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
-    """Return the rows of runs (first row, number of rows), in order."""
+    """Return the numbers of all rows in `runs`, in order. A run is (first row, number of rows)."""
     if not runs:
         return np.zeros(0, np.intp)
     starts, counts = np.array(runs, np.intp).T

@@ -1,7 +1,7 @@
 """Static embeddings: a model2vec model turns text into L2-normalised vectors without a tensor runtime.
 
-The model files are located first (built-in, a directory, or the Hugging Face cache). Their hash identifies
-the model.
+The model files are located first (built-in, a directory, or the Hugging Face cache). The hash of the files
+identifies the model.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _ADVICE: Final = (
 
 
 class EmbedderUnavailable(Exception):
-    """The embedding model cannot be loaded.
+    """The error raised if the embedding model cannot be loaded.
 
-    The text has the reason and the next step, `reason` only the reason.
+    The message has the reason and the next step, `reason` only the reason.
     """
 
     def __init__(self, name: str, cause: str) -> None:
@@ -50,7 +50,7 @@ class EmbedderUnavailable(Exception):
 
 @frozen
 class ModelFiles:
-    """A model2vec model on disk: its folder and its files."""
+    """The folder and the files of a model2vec model on disk."""
 
     folder: Path
     paths: tuple[Path, ...]
@@ -66,10 +66,10 @@ class ModelFiles:
 
 
 def locate_model(name: str) -> ModelFiles:
-    """Return the files of model `name`: 'builtin', a directory, or else a Hugging Face name.
+    """Locate the files of model `name`. The name is 'builtin', a directory, or a Hugging Face name.
 
-    Only a Hugging Face name that is not cached yet causes network access. Raises `EmbedderUnavailable` for a
-    directory without a model, and any error of the hub client.
+    The network is used only for a Hugging Face name that is not cached yet. Raises `EmbedderUnavailable` for
+    a directory without a model, and any error of the hub client.
     """
     if not name.strip():
         raise EmbedderUnavailable(name, "the name is blank")
@@ -85,7 +85,7 @@ def locate_model(name: str) -> ModelFiles:
 
 
 def is_at_hand(name: str) -> bool:
-    """Return whether model `name` needs no download. The local model may still be broken or missing."""
+    """Return whether model `name` needs no download. A local model may still be broken or missing."""
     is_remote = name != BUILTIN and not Path(name).expanduser().is_dir()
     return not is_remote or name.startswith(("/", ".", "~")) or _find_cached(name) is not None
 
@@ -139,17 +139,17 @@ Matrix: TypeAlias = NDArray[np.float32]
 STORED_DTYPE: Final = "int8"
 _TEXTS_AT_ONCE: Final = 256
 _CORES: Final = os.cpu_count() or 1
-#: Number of runs per generation whose tokens are cached: about 12 MB for both generations.
+#: Number of text runs per generation whose tokens are cached. Both generations take about 12 MB.
 _KEPT_RUNS: Final = 32_768
-#: Minimum number of texts per thread: encoding 128 texts takes about 5 ms.
+#: Minimum number of texts per thread. Encoding 128 texts takes about 5 ms.
 _WORTH_A_THREAD: Final = 128
-#: Maximum number of tokens gathered at once: 8 MiB of float32 at 256 dimensions.
+#: Maximum number of tokens whose vectors are gathered at once: 8 MiB of float32 at 256 dimensions.
 _TOKENS_AT_ONCE: Final = 8192
 
 
 @frozen
 class EmbedderIdentity:
-    """The identity of an embedding model. Only vectors of equal identities are comparable.
+    """The identity of an embedding model. Vectors are comparable only if their identities are equal.
 
     `dims` is the length of a vector, `dtype` the numpy name of the stored type, and `model_sha256` the hash
     of the model's files.
@@ -177,10 +177,10 @@ class Embedder(Protocol):
 
 
 def load_embedder(name: str) -> Embedder:
-    """Load 'builtin', a model2vec directory or a Hugging Face name. Takes about a second.
+    """Load 'builtin', a model2vec directory or a Hugging Face name. Loading takes about a second.
 
-    'builtin' and directories never cause network access. A Hugging Face model is downloaded once. Every
-    failure raises `EmbedderUnavailable` with the reason.
+    'builtin' and directories never use the network. A Hugging Face model is downloaded once. Every failure
+    raises `EmbedderUnavailable` with the reason.
     """
     # Tokenizers and safetensors raise bare `Exception`. The hub client raises errors of its HTTP library.
     return explaining(
@@ -189,7 +189,7 @@ def load_embedder(name: str) -> Embedder:
 
 
 def explaining(load: Callable[[], T], explain: Callable[[Exception], EmbedderUnavailable]) -> T:
-    """Return the result of `load`. An error becomes the reason of an `EmbedderUnavailable`."""
+    """Return the result of `load`. Convert an error to `EmbedderUnavailable` with the reason."""
     loaded = outcome.capture(load)
     error = loaded.error if isinstance(loaded, outcome.Error) else None
     if isinstance(error, Exception) and not isinstance(error, EmbedderUnavailable):
@@ -231,10 +231,11 @@ def _read_builtin(paths: Sequence[Path]) -> StaticModel:
 
 
 class _StaticEmbedder:
-    """The mean of token vectors, with the same result as `StaticModel.encode` with normalisation.
+    """Embeds a text as the mean of its token vectors. The result equals the normalised `StaticModel.encode`.
 
-    The class has its own pooling for two reasons. `StaticModel` works text by text in Python, which blocks
-    the event loop. It also changes its tokenizer while encoding, which is not thread-safe.
+    The class computes the means itself for two reasons. `StaticModel` processes the texts one by one in
+    Python, which blocks the event loop. It also changes its tokenizer while encoding, which is not
+    thread-safe.
     """
 
     def __init__(self, identity: EmbedderIdentity, model: StaticModel) -> None:
@@ -271,7 +272,10 @@ class _StaticEmbedder:
         return result
 
     def _encode_one(self, text: str) -> Matrix:
-        """Encode one text, such as a query, in few numpy calls: their overhead exceeds the computation."""
+        """Encode one text, such as a query.
+
+        Few numpy calls are made, because calls take longer than the computation.
+        """
         ids = self._tokenizer.encode_batch_fast([text[: self._characters]], add_special_tokens=False)[0].ids
         known = [token for token in ids if token != self._unknown]
         result = np.zeros((1, self.identity.dims), np.float32)
@@ -284,7 +288,7 @@ class _StaticEmbedder:
         return result
 
     def _encode(self, texts: Sequence[str], result: Matrix) -> None:
-        """Fill the rows of `result`."""
+        """Write the vectors of the texts into the rows of `result`."""
         for start in range(0, len(texts), _TEXTS_AT_ONCE):
             part = texts[start : start + _TEXTS_AT_ONCE]
             tokens, lengths = self._tokenize(part)
@@ -294,7 +298,7 @@ class _StaticEmbedder:
         result /= np.where(norms > 0, norms, 1)
 
     def _tokenize(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the known token ids of all texts in a row, and the number of tokens per text."""
+        """Return the known token ids of all texts as one array, and the number of tokens per text."""
         cut = [text[: self._characters] for text in texts]
         if self._by_run is not None:
             found = list(map(self._by_run, cut))
@@ -323,14 +327,15 @@ class _StaticEmbedder:
             return
         gathered, sum_dtype = self._gather(tokens)
         begin = 0
-        # This takes a third of the time of one `reduceat`, which converts before it adds.
+        # This loop takes a third of the time of a single `reduceat`, which converts all values before it adds
+        # them.
         for row, end in enumerate(np.cumsum(lengths).tolist()):
             if end > begin:
                 out[row] = np.add.reduce(gathered[begin:end], axis=0, dtype=sum_dtype)
             begin = end
 
     def _gather(self, tokens: NDArray[np.int64]) -> tuple[NDArray[Any], np.dtype[Any]]:
-        """Return the vectors of known tokens (tokens, dims) and the type in which they are summed."""
+        """Return the vectors (tokens, dims) of known tokens, and the type in which they are summed."""
         gathered = self._vectors.take(tokens if self._rows is None else self._rows[tokens], axis=0)
         if self._weights is None:
             return gathered, self._sum_dtype
@@ -338,7 +343,10 @@ class _StaticEmbedder:
 
 
 def _cut_slices(lengths: NDArray[np.int64]) -> Iterator[tuple[int, int, int, int]]:
-    """Cut texts into slices of about `_TOKENS_AT_ONCE` tokens: (first text, last, first token, last)."""
+    """Divide texts into slices of about `_TOKENS_AT_ONCE` tokens.
+
+    A slice is (first text, last text, first token, last token).
+    """
     ends = np.cumsum(lengths)
     first = begin = 0
     while first < len(lengths):

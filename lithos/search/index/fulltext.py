@@ -1,4 +1,4 @@
-"""The full-text index (tantivy, BM25, one commit per batch), and lead coverage from the stored stems."""
+"""The full-text index (tantivy, BM25, one commit per batch), and lead coverage computed from stored stems."""
 
 from __future__ import annotations
 
@@ -37,44 +37,45 @@ from lithos.text.words.frequencies import bm25_idf
 
 log = get_logger("lithos.fulltext")
 
-#: Heap size of the writer in bytes, which is tantivy's minimum. A larger heap does not speed up batches of a
-#: few notes.
+#: Heap size of the writer in bytes. This is tantivy's minimum, because a larger heap does not speed up
+#: batches of a few notes.
 _WRITER_HEAP: Final = 15_000_000
 #: Number of commits after which the tantivy index is reopened. Tantivy remembers the path of every file that
 #: it ever opened (`MmapCache` never removes its weak entries): 20 paths and 4 KB per commit.
 RENEWED_AFTER: Final = 500
-#: Number of extra hits requested beyond the limit, so that one request usually returns all ties for the last
-#: place.
+#: Number of extra hits requested beyond the limit. One request then usually returns all hits that tie for the
+#: last rank.
 _LIKELY_TIES: Final = 32
-#: Share of a word's score that a compound containing the word gets, if the word itself also occurs.
+#: Share of a word's score that a longer compound gets if it contains the word. The share applies if the word
+#: itself also occurs.
 COMPOUND_SHARE: Final = 0.1
-#: Stamp of a note whose stems are missing or outdated. No real stamp has this value.
+#: Stamp of a note whose stems are missing or outdated. No note has this value as its real stamp.
 INCOMPLETE: Final = -1
 _CLOSED: Final = "The full-text index is closed."
-#: A score is lower than another score only if it is below this share of the other. The margin covers some
-#: digits of single precision.
+#: A score counts as lower than another score only if it is below this share of that score. The margin allows
+#: for rounding in single precision.
 _LEAST_STEP: Final = 1 - 4e-7
 
 
 class _Unopenable(Exception):
-    """No usable index of this format exists. The text has the reason."""
+    """The error raised if no usable index of this format exists. The message has the reason."""
 
 
 class FulltextIndex:
     """The full-text index of the notes.
 
-    Only one thread at a time may call `apply` and `close`. Any thread may read meanwhile: reads use the
+    Only one thread at a time may call `apply` and `close`. Other threads may read meanwhile: they use the
     searcher of the last commit, which never changes.
     """
 
     def __init__(
         self, directory: Path, index: Index, rebuild_reason: str | None, leads: Leads | None = None
     ) -> None:
-        """Wrap an open tantivy index (callers use `open`).
+        """Wrap an open tantivy index. Callers use `open` instead.
 
         Without `leads`, lead coverage is not available.
         """
-        #: Why the index began empty. `None` if an existing index was opened.
+        #: Reason why the index was empty at first. `None` if an existing index was opened.
         self.rebuild_reason = rebuild_reason
         self._directory = directory
         self._index = index
@@ -84,7 +85,7 @@ class FulltextIndex:
         self._compounds = Compounds()
         if leads is not None:
             self._compounds.add(leads.long_words())
-        #: Notes whose stems were missing or outdated when the index was opened. None before the check.
+        #: Notes whose stems were missing or outdated when the index was opened. None until this is checked.
         self._lacking: set[int] | None = None
         self._comparing = threading.Lock()
         self._function_words = frozenset(self._translator.tokens(" ".join(FUNCTION_WORDS)))
@@ -98,7 +99,7 @@ class FulltextIndex:
 
     @classmethod
     def open(cls, directory: Path) -> Self:
-        """Open the index in `directory`. A missing, foreign or damaged index is replaced by an empty one.
+        """Open the index in `directory`. Replace a missing, foreign or damaged index with an empty index.
 
         Raises `OSError` if the directory cannot be read or written.
         """
@@ -125,11 +126,11 @@ class FulltextIndex:
 
     @property
     def was_rebuilt(self) -> bool:
-        """Return whether the index began empty and must be filled from the notes (`rebuild_reason`)."""
+        """Return whether the index was empty at first and must be filled from the notes."""
         return self.rebuild_reason is not None
 
     def apply(self, upserts: Sequence[FulltextEntry], removals: Collection[int]) -> None:
-        """Delete the serials in `removals`, upsert `upserts`, commit once and make the result searchable.
+        """Delete the serials in `removals`, index `upserts`, commit once and make the result searchable.
 
         Raises `IndexFailed`. The index is then unchanged, and the call can be repeated.
         """
@@ -140,10 +141,10 @@ class FulltextIndex:
                 self._commit(upserts, removals)
         # Tantivy reports a full disk as `ValueError`.
         except (ValueError, OSError, RuntimeError, DatabaseFailed) as error:
-            # A failed writer stays unusable and panics on rollback. Without the writer the batch is
-            # discarded.
+            # A writer stays unusable after a failure and panics on rollback. Dropping the writer discards the
+            # batch.
             self._writer = None
-            # The frames of the error would keep the writer alive, and with it tantivy's lock.
+            # The frames of the error would keep the writer in memory, and with it tantivy's lock.
             traceback.clear_frames(error.__traceback__)
             raise IndexFailed(
                 f"The full-text index in {self._directory} could not be written: {error}"
@@ -155,9 +156,10 @@ class FulltextIndex:
     def _changed_leads(
         self, upserts: Sequence[FulltextEntry], removals: Collection[int]
     ) -> AbstractContextManager[None]:
-        """Commit the stems of a batch after the block, but only if the block succeeds.
+        """Return a context that commits the stems of a batch only if the block succeeds.
 
-        If the process ends between the two commits, the next process finds mismatched stamps (`stamps`).
+        If the process ends between the commits of both stores, the next process finds stamps that differ
+        (`stamps`).
         """
         if self._leads is None:
             return nullcontext()
@@ -171,19 +173,19 @@ class FulltextIndex:
         """Return the stems of a note and its long words."""
         names = [" ".join(entry.aliases)] if entry.aliases else []
         passages = [self._translator.tokens(passage) for passage in (*names, *entry.passages)]
-        if entry.own is not None:  # The date is added last, so that it does not shift other words.
+        if entry.own is not None:  # The date is last, so that other words are not shifted.
             passages.append(self._translator.tokens(entry.own.words))
         words = long_words(chain.from_iterable(passages))
         self._compounds.add(words)
         return LeadText.of(passages if entry.has_text else [[], *passages]), words
 
     def _holding(self, word: str, token: str) -> list[tuple[str, float]]:
-        """Return the terms of compounds that contain a word, each with its weight.
+        """Return the terms of the compounds that contain a word, each with its weight.
 
         The weight of a compound is at most the weight of the word.
 
-        A rare compound would score higher than the word itself, so each compound is weighted as if it were as
-        frequent as all compounds together.
+        A rare compound would score higher than the word itself. Each compound is therefore weighted as if its
+        frequency were that of all compounds together.
         """
         if word in FUNCTION_WORDS:
             return []
@@ -205,9 +207,9 @@ class FulltextIndex:
         if writer is None:
             writer = self._writer = self._index.writer(heap_size=_WRITER_HEAP, num_threads=1)
         for serial in {*removals, *documents}:
-            # A deletion makes the commit open every segment, which is a fifth of its cost, and a new note
-            # needs no deletion. The first batch after a failure always deletes, because the failed batch may
-            # have been committed without the searcher.
+            # A deletion makes the commit open every segment, which is a fifth of its cost. A new note needs
+            # no deletion. The first batch after a failure always deletes, because the failed batch may have
+            # been committed without updating the searcher.
             if is_first or self._searcher.doc_freq("serial", serial):
                 writer.delete_documents_by_term("serial", serial)
         for document in documents.values():
@@ -218,7 +220,10 @@ class FulltextIndex:
         self._commits += 1
 
     def _renew(self) -> None:
-        """Reopen the index after the running merges. Running searches keep the old index."""
+        """Reopen the index after the running merges end.
+
+        Running searches use the old index until they end.
+        """
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.wait_merging_threads()
@@ -239,7 +244,7 @@ class FulltextIndex:
         `IndexFailed`.
         """
         if self._lacking is None and self._leads is not None:
-            with self._comparing:  # Under this lock, no batch is committed to only one of both stores.
+            with self._comparing:  # While the lock is held, no batch is committed to only one of both stores.
                 try:
                     kept = self._leads.stamps()
                 except DatabaseFailed as error:
@@ -268,9 +273,9 @@ class FulltextIndex:
         return self._searcher.num_docs
 
     def tell_behind(self, reason: str | None) -> None:
-        """Make searches fail while the index lacks notes, with the reason.
+        """Make searches fail with this reason while the index lacks notes.
 
-        A stale index never answers silently.
+        Searches never answer from a stale index without an error.
         """
         self._behind = reason
 
@@ -288,7 +293,10 @@ class FulltextIndex:
             raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
 
     def content_stems(self, text: str) -> list[str]:
-        """Return the distinct stems of a query without function words, or all stems if no other remains."""
+        """Return the distinct stems of a query without function words.
+
+        If only function words remain, return all stems.
+        """
         stems = list(dict.fromkeys(self._translator.tokens(text)))
         return [stem for stem in stems if stem not in self._function_words] or stems
 
@@ -311,7 +319,10 @@ class FulltextIndex:
         return bm25_idf(self._searcher.num_docs, 0)
 
     def coverage(self, idf: Mapping[str, float], serials: Sequence[int]) -> Mapping[int, Covered]:
-        """Return how well these notes cover the stems of a query. Notes without stored stems are left out."""
+        """Return how well each of these notes covers the stems of a query.
+
+        Notes without stored stems are left out.
+        """
         if self._leads is None or not serials:
             return {}
         try:
@@ -330,7 +341,7 @@ class FulltextIndex:
         return frozenset(self._translator.tokens(text))
 
     def close(self) -> None:
-        """Wait for merges and release the writer and the files. All later searches are refused."""
+        """Wait for merges and release the writer and the files. Later searches are refused."""
         if self._behind == _CLOSED:
             return
         self._behind = _CLOSED
@@ -346,12 +357,12 @@ class FulltextIndex:
                 f"The full-text index in {self._directory} did not close cleanly: {error}"
             ) from error
         finally:
-            # While either object exists, a tantivy thread checks the directory twice a second.
+            # As long as either object exists, a tantivy thread checks the directory twice a second.
             del self._index, self._searcher
 
 
 def _open_existing(directory: Path) -> Index:
-    """Open the index on disk. Raises `_Unopenable` unless it is complete and has the current format."""
+    """Open the index on disk. Raise `_Unopenable` unless the index is complete and has the current format."""
     marker = fulltext_schema.read_marker(directory)
     if marker is None:
         raise _Unopenable("no index exists" if not directory.exists() else "the format marker is missing")
@@ -369,7 +380,7 @@ def _open_existing(directory: Path) -> Index:
 def _open_tantivy(directory: Path) -> Index:
     index = Index(make_schema(), path=str(directory), reuse=True)
     index.register_tokenizer(ANALYZER_NAME, make_analyzer())
-    # Reload on demand. The other policy polls the directory in a separate thread.
+    # Reload on demand only. The other policy checks the directory in a separate thread.
     index.config_reader("manual", 0)
     index.reload()
     return index
@@ -378,7 +389,7 @@ def _open_tantivy(directory: Path) -> Index:
 def _best(searcher: Searcher, query: Query, limit: int) -> list[tuple[int, float]]:
     """Return the best hits as (serial, score) pairs.
 
-    If hits tie for the last place, more hits are requested, so that ties are ordered by serial.
+    If hits tie for the last rank, more hits are requested, because ties must be ordered by serial.
     """
     asked = limit + _LIKELY_TIES
     while limit > 0:
@@ -393,8 +404,8 @@ def _best(searcher: Searcher, query: Query, limit: int) -> list[tuple[int, float
 def _order(serials: Sequence[Any], scores: Sequence[float]) -> list[tuple[int, float]]:
     """Return the hits best first, with ties ordered by serial.
 
-    Scores that differ only in their last digits count as equal to the highest of them, because tantivy adds
-    the terms of a note in no fixed order.
+    Scores that differ only in their last digits all count as the highest of them. Such differences arise
+    because tantivy adds the terms of a note in no fixed order.
     """
     found = np.array(scores)
     near = (found[1:] >= found[:-1] * _LEAST_STEP).nonzero()[0].tolist()

@@ -1,7 +1,7 @@
 """The fields, tokens and documents of the full-text index, and the detection of outdated or damaged files.
 
-A format marker and file checksums show whether the index must be rebuilt from scratch. Query trees become
-tantivy queries with exactly the tokens of the index.
+A format marker and file checksums show whether the index must be rebuilt from scratch. Query trees are
+translated into tantivy queries with exactly the same tokens as the index.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from lithos.text.query import Beginning, Boolean, Boosted, Dated, Node, Occur, P
 from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, index_text, words
 from lithos.text.words.list_filters import tag_key, tag_keys
 
-#: Share of its BM25 score in the title field that a match adds to its score in the whole text. The second
-#: share is for headings. Such short fields score high: from about 0.4 on, chance matches in titles push
-#: answers down (figures: `bench/quality.md`; all values from 0.1 to 0.3 are equally good).
+#: Shares of the BM25 scores in the title field and in the headings field. They are added to the score of the
+#: whole text. Short fields score high: from about 0.4 on, chance matches in titles push answers down
+#: (figures: `bench/quality.md`; all values from 0.1 to 0.3 are equally good).
 TITLE_BOOST: Final = 0.2
 HEADINGS_BOOST: Final = 0.1
-#: Share of its score that a function word such as `how` or `the` keeps. BM25 gives frequent words low scores,
-#: but these are still too high in a small vault or a long question. All values from 0.1 to 0.5 are equally
-#: good.
+#: Factor by which the score of a function word such as `how` or `the` is multiplied. BM25 gives frequent
+#: words low scores, but these are still too high in a small vault or a long question. All values from 0.1 to
+#: 0.5 are equally good.
 FUNCTION_WORD_SHARE: Final = 0.3
-#: Share of its BM25 score that a note's own date gets if it is within the requested time.
+#: Factor for the BM25 score of a note's own date, if the date is within the requested time.
 DATED_BOOST: Final = 1.5
-#: Fields that are searched for a query word without a field, with their weights.
+#: Fields in which a query word without a field is searched, with the weights of the fields.
 _EVERYWHERE: Final = (("text", 1.0), ("title", TITLE_BOOST), ("headings", HEADINGS_BOOST))
 _OCCUR: Final = {
     Occur.SHOULD: TantivyOccur.Should,
@@ -62,10 +62,10 @@ _Part: TypeAlias = tuple[TantivyOccur, Query]
 
 @frozen
 class Filters:
-    """Search filters: a note must have all `tags` and `entities`, the author and the path prefix.
+    """Search filters: a note must have all `tags` and `entities`, the author, and the path prefix.
 
-    Values are compared exactly, character by character. A tag matches in every spelling and with all tags
-    below it (`text.words.matching.has_tag`). Filters never change a score.
+    Entities, authors and paths are compared exactly, character by character. A tag matches in every spelling,
+    and so do all tags below it (`text.words.matching.has_tag`). Filters never change a score.
     """
 
     tags: tuple[str, ...] = ()
@@ -78,12 +78,12 @@ class Filters:
 class QueryTranslator:
     """A translator of query trees for one index.
 
-    The translator needs the same analyzer as the text fields of the index.
+    The translator must use the same analyzer as the text fields of the index.
     """
 
     schema: Schema
     analyzer: TextAnalyzer
-    #: Return the terms that contain a word and its token, each with its share of the score.
+    #: Return the terms that contain a word and its token, each with its factor for the score.
     holding: Callable[[str, str], Sequence[tuple[str, float]]] = field(
         default=lambda _word, _token: (), kw_only=True
     )
@@ -125,8 +125,7 @@ class QueryTranslator:
         if isinstance(node, Boolean):
             return self._boolean(node)
         if isinstance(node, Beginning):
-            # Every note with such a word gets the same score, or twice that score if the word is in the
-            # title.
+            # Every note with such a word gets the same score. The score doubles if the word is in the title.
             places = ("text", "title") if node.field is None else (node.field,)
             return _join([(TantivyOccur.Should, self._beginning(name, node.text)) for name in places])
         if isinstance(node, Boosted):
@@ -141,7 +140,10 @@ class QueryTranslator:
         return _join(self._alternatives(node))
 
     def _boolean(self, node: Boolean) -> Query | None:
-        """Join the clauses that have tokens. If every clause excludes notes, all other notes match."""
+        """Join the clauses that have tokens.
+
+        If all clauses exclude notes, the query matches all other notes.
+        """
         parts = [part for occur, clause in node.clauses for part in self._clause(occur, clause)]
         if all(occur is Occur.MUST_NOT for occur, _ in node.clauses) and parts:
             parts.append((TantivyOccur.Must, _unscored(Query.all_query())))
@@ -159,12 +161,12 @@ class QueryTranslator:
         return [] if query is None else [(_OCCUR[occur], query)]
 
     def _alternatives(self, word: Word, factor: float = 1.0) -> list[_Part]:
-        """Return the clauses of a ranked word: any of its parts matches.
+        """Return the clauses of a ranked word. A note matches if it contains any part of the word.
 
-        Unsegmented scripts use character pairs, as single characters are noise.
+        Scripts without spaces are searched by pairs of characters, because single characters match by chance.
 
-        All terms are on one level, because tantivy can search a disjunction of plain terms without reading
-        every note that contains one of them.
+        All terms are on one level. Tantivy can search a disjunction of plain terms without reading every note
+        that contains one of the terms.
         """
         parts: list[_Part] = []
         for is_unsegmented, part in words(fold(word.text)):
@@ -195,11 +197,14 @@ class QueryTranslator:
         return _join([*self._anywhere(field, tokens, 1.0, slop), *self._of_time(asked.keys[:1])])
 
     def _sequence(self, field: str | None, tokens: list[str], slop: int = 0) -> Query | None:
-        """Match the tokens side by side, or at most `slop` places apart, in `field` or in any text field."""
+        """Match the tokens as a sequence in `field`, or in any text field.
+
+        `slop` is the maximum number of places between the tokens.
+        """
         return _join(self._anywhere(field, tokens, 1.0, slop)) if tokens else None
 
     def _anywhere(self, field: str | None, tokens: list[str], share: float, slop: int = 0) -> list[_Part]:
-        """Match the tokens side by side in each possible field, for a share of their score."""
+        """Match the tokens as a sequence in each possible field. Multiply the score by `share`."""
         places = _EVERYWHERE if field is None else ((field, 1.0),)
         return [
             (TantivyOccur.Should, self._in_field(name, tokens, boost * share, slop)) for name, boost in places
@@ -238,11 +243,11 @@ _LONG_WORD: Final = re.compile(f"[^ ]{{{LONGEST_WORD}}}(?=[^ ])")
 
 @frozen(kw_only=True)
 class FulltextEntry:
-    """The indexed fields of one note.
+    """The indexed fields of a note.
 
-    `serial` is the note's number in the catalogue, and `stamp` an unsigned 63-bit hash of all other fields.
-    `headings` has the headings of the body, one per line, and `passages` the title and body in chunks.
-    `dates` has the ISO dates of title and body in words. `aliases` has the other names of the note, which
+    `serial` is the note's number in the catalogue. `stamp` is an unsigned 63-bit hash of all other fields.
+    `headings` has the headings of the body, one per line. `passages` has the title and body in chunks.
+    `dates` has the ISO dates of title and body as words. `aliases` has the other names of the note, which
     count like the title. `own` is the date that the note states for itself.
     """
 
@@ -283,15 +288,18 @@ def make_schema() -> Schema:
 
 
 def make_analyzer() -> TextAnalyzer:
-    """Return the tokeniser for the output of `prepare_text`: words between spaces, stemmed as English."""
+    """Return the analyzer for the output of `prepare_text`.
+
+    The analyzer splits the text at spaces and stems the words as English.
+    """
     return TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.stemmer("english")).build()
 
 
 class _WordsAlone(dict[int, int]):
-    """A table for `str.translate` that keeps letters, numbers and marks. Other characters become spaces.
+    """A table for `str.translate` that replaces all characters except letters, numbers and marks with spaces.
 
-    A character unknown to this Python's Unicode version is kept too, because it may be a letter. Splitting
-    words by a regular expression in tantivy would take longer than the rest of indexing.
+    A character that this Python's Unicode version does not know is kept, because it may be a letter.
+    Splitting words by a regular expression in tantivy would take longer than the rest of indexing.
     """
 
     def __missing__(self, code: int) -> int:
@@ -303,13 +311,14 @@ class _WordsAlone(dict[int, int]):
         return result
 
 
-#: Number of code points that are cached: those of alphabets. Caching all of Unicode would take 100 MB.
+#: Number of code points that are cached, which covers the alphabets. Caching all of Unicode would take 100
+#: MB.
 _REMEMBERED: Final = 0x3000
 _WORDS_ALONE: Final = _WordsAlone()
 
 
 def prepare_text(text: str) -> str:
-    """Return `text` for the tokeniser: folded, as words of at most 200 characters between spaces.
+    """Return `text` for the tokeniser: folded words of at most 200 characters, separated by spaces.
 
     Unsegmented scripts are interleaved.
     """
@@ -334,7 +343,7 @@ def make_document(entry: FulltextEntry) -> Document:
     for name, text in (("title", entry.title), ("headings", entry.headings), ("body", entry.body)):
         prepared = prepare_text(text)
         document.add_text(name, prepared)
-        if name != "headings":  # The body also contains the headings.
+        if name != "headings":  # The body already contains the headings.
             document.add_text("text", prepared)
     for alias in entry.aliases:
         prepared = prepare_text(alias)
@@ -350,7 +359,7 @@ def make_document(entry: FulltextEntry) -> Document:
     for tag in tag_keys(entry.tags):
         document.add_text("tag", tag)
     keys = () if entry.own is None else entry.own.keys
-    # Every note has the same number of keys, so that the score of a key is its idf even if few notes have a
+    # Every note gets the same number of keys. The score of a key is then its idf, even if few notes have a
     # date.
     for key in (*keys, *("" for _ in range(MOST_KEYS - len(keys)))):
         document.add_text("dated", key)
@@ -377,7 +386,7 @@ def read_marker(directory: Path) -> str | None:
 def write_marker(directory: Path, name: str) -> None:
     """Write the format marker.
 
-    Writing the marker is the last step of index creation, so that a partial index is never used.
+    Writing the marker is the last step of index creation. A partial index has no marker, so it is never used.
     """
     (directory / MARKER).write_text(name + "\n", encoding="utf-8")
 
@@ -386,7 +395,7 @@ def wipe(directory: Path) -> None:
     """Delete the index and leave an empty directory. The index is rebuilt from the notes."""
     if directory.is_dir() and not directory.is_symlink():
         remove_index(directory)
-    elif directory.is_dir():  # A link to another directory stays a link.
+    elif directory.is_dir():  # A symbolic link to another directory is kept as a link.
         for child in directory.iterdir():
             shutil.rmtree(child) if child.is_dir() else child.unlink()
     else:
@@ -397,7 +406,8 @@ def wipe(directory: Path) -> None:
 def remove_index(directory: Path) -> None:
     """Delete the folder of an index. Raises `OSError` if that fails.
 
-    A tantivy thread that still watches a just closed index can create its lock file in the meantime.
+    A tantivy thread may still watch an index that was just closed, and create its lock file during the
+    deletion.
     """
     for _ in range(9):
         try:
@@ -411,11 +421,11 @@ def remove_index(directory: Path) -> None:
 
 
 def find_damage(directory: Path) -> str | None:
-    """Return which index file is damaged and how, or `None` if all files exist and are unchanged.
+    """Return which index file is damaged and how. Return `None` if all files exist and are unchanged.
 
     Tantivy writes a CRC-32 at the end of each file but only checks it on request, which its Python binding
-    does not offer. Searching a damaged file can panic. Checking 20 MB takes about 10 ms. Files outside all
-    committed segments (left by a crash) do not matter.
+    does not offer. Searching a damaged file can panic. Checking 20 MB takes about 10 ms. Files that belong to
+    no committed segment (left by a crash) are ignored.
     """
     try:
         names = _list_segment_files(json.loads((directory / "meta.json").read_bytes()))
@@ -440,7 +450,10 @@ def _list_segment_files(meta: Any) -> list[str]:
 
 
 def _check_footer(path: Path) -> str | None:
-    """Check one file: data, JSON footer with the CRC-32 of the data, footer length, magic number."""
+    """Check one file.
+
+    The footer consists of JSON with the CRC-32 of the data, the footer length and a magic number.
+    """
     size = path.stat().st_size
     with path.open("rb") as stream:
         stream.seek(max(0, size - _TAIL.size))

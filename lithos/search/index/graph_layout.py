@@ -1,6 +1,7 @@
 """Positions for the nodes of a small graph: a deterministic force-directed layout (rustworkx).
 
-Blocks for about 50 ms at 300 nodes, in calls of 2 ms. Rustworkx holds the interpreter lock during each call.
+A layout blocks for about 50 ms at 300 nodes, in calls of 2 ms. Rustworkx holds the interpreter lock during
+each call.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ import rustworkx
 Point: TypeAlias = tuple[float, float]
 Edges: TypeAlias = Sequence[tuple[int, int]]
 
-#: Number of nodes above which a component is large, numbers of calls for a large and for a small component,
-#: and number of steps per call.
+#: Number of nodes above which a component is large, calls for a large component, calls for a small component,
+#: and steps per call.
 _LARGE: Final = 12
 _ROUNDS: Final = 28
 _FEW_ROUNDS: Final = 10
 _STEPS: Final = 3
-#: Scale of the drawing in the first and in the last call. A step first moves a node by about 0.1, so the
-#: growing scale lets the layout settle (simulated annealing).
+#: Scale of the drawing in the first and in the last call. At first a step moves a node by about 0.1. As the
+#: scale grows, the layout settles (simulated annealing).
 _GROWTH: Final = (0.5, 30.0)
 #: Angle in radians between consecutive nodes of the initial spiral (as in a sunflower).
 _GOLDEN: Final = math.pi * (3 - math.sqrt(5))
 _SEED: Final = 1
-#: Weight of the space around a component, in nodes.
+#: Weight of the empty space around a component. The unit is one node.
 _AROUND: Final = 2.0
 #: Share of a box side that stays empty around a component.
 _FREE: Final = 0.06
@@ -42,10 +43,10 @@ class _Box(NamedTuple):
 def lay_out(count: int, edges: Edges, aspect: float = 1.5) -> list[Point]:
     """Return the positions, 0..1 x 0..1, of the nodes 0..count-1.
 
-    `aspect` is the drawing's width divided by its height.
+    `aspect` is the width of the drawing divided by its height.
 
-    Each connected component gets a box sized by its number of nodes. All single nodes share one box. Springs
-    between the nodes of a component determine its layout.
+    Each connected component gets a box whose size depends on its number of nodes. All single nodes share one
+    box. Springs between the nodes of a component determine its layout.
     """
     graph: rustworkx.PyGraph[None, None] = rustworkx.PyGraph(multigraph=False)
     graph.add_nodes_from([None] * count)
@@ -71,7 +72,7 @@ def lay_out(count: int, edges: Edges, aspect: float = 1.5) -> list[Point]:
 
 
 def _spring(graph: rustworkx.PyGraph[None, None], count: int) -> list[Point]:
-    """Lay out a connected graph by springs. The first node stays at 0, 0."""
+    """Lay out a connected graph with springs. The first node stays at 0, 0."""
     ideal = 1 / math.sqrt(count)
     places = {i: _on_spiral(i, count) for i in range(count)} | {0: (0.0, 0.0)}
     first, last = _GROWTH
@@ -95,13 +96,13 @@ def _on_spiral(i: int, count: int) -> Point:
 
 
 def _rows(count: int, aspect: float) -> list[Point]:
-    """Lay out `count` nodes in rows for a box of this aspect."""
+    """Arrange `count` nodes in rows for a box with this ratio of width to height."""
     columns = max(1, round(math.sqrt(count * aspect)))
     return [(i % columns + 0.5 * (i // columns % 2), i // columns) for i in range(count)]
 
 
 def _divide(box: _Box, weights: Sequence[float]) -> list[_Box]:
-    """Divide a box into one box per weight, with proportional areas. Each step cuts the longer side."""
+    """Divide a box into one box per weight, with proportional areas. Each cut divides the longer side."""
     boxes: list[_Box] = [box] * len(weights)
     waiting = [(box, 0, len(weights))]
     while waiting:
@@ -126,7 +127,7 @@ def _divide(box: _Box, weights: Sequence[float]) -> list[_Box]:
 
 
 def _within_unit(places: Sequence[Point]) -> list[Point]:
-    """Stretch the positions to the unit square, in each direction separately."""
+    """Stretch the positions to the unit square. Width and height are stretched separately."""
     xs, ys = _stretched([x for x, _ in places]), _stretched([y for _, y in places])
     return list(zip(xs, ys, strict=True))
 

@@ -1,8 +1,8 @@
-"""The stems of all notes for lead coverage, and their long words (`leads.db`, next to the full-text index).
+"""The stems and long words of all notes, for lead coverage (`leads.db`, next to the full-text index).
 
-Tantivy keeps positions, but its Python binding does not return them. Rows are read only for the best notes of
-a search and cached up to a limit. The file can be rebuilt, so commits are not synced. Each row has the stamp
-of its note, which the indexer compares with the current stamp.
+Tantivy stores positions, but its Python binding does not return them. Rows are read only for the best notes
+of a search and cached up to a limit. Commits are not synced, because the file can be rebuilt. Each row has
+the stamp of its note. The indexer compares this stamp with the current stamp.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from lithos.kernel.log import get_logger
 from lithos.search.ranking.lead_coverage import LeadText
 
 LEADS: Final = "leads.db"
-#: Format of the rows. Raise it when tokens or packing change: rows of another format are dropped and rebuilt
-#: from the notes.
+#: Format of the rows. Raise the number when tokens or packing change. Rows of another format are deleted and
+#: rebuilt from the notes.
 FORMAT: Final = 2
-#: Maximum bytes of stems kept in memory: about 8,000 notes of 2 KB. `_OVERHEAD` is the additional cost of a
-#: note.
+#: Maximum number of bytes of stems in memory: about 8,000 notes of 2 KB. `_OVERHEAD` is the additional number
+#: of bytes per note.
 KEPT_BYTES: Final = 16 * 1024 * 1024
 _OVERHEAD: Final = 400
 _SCHEMA: Final = """
@@ -45,7 +45,10 @@ def _drop_other_format(connection: apsw.Connection, _: datetime) -> None:
 
 
 class Leads(Database):
-    """Stems by serial. The indexer writes, and one other thread at a time may read meanwhile."""
+    """Stores the stems of notes by serial.
+
+    The indexer writes, and one other thread at a time may read meanwhile.
+    """
 
     layout = DatabaseLayout(_SCHEMA, _drop_other_format, Durability.OFF, set_aside="damaged stems set aside")
     log = get_logger("lithos.leads")
@@ -65,9 +68,10 @@ class Leads(Database):
     def changed(
         self, upserts: Iterable[tuple[int, int, LeadText, Sequence[str]]], removals: Collection[int]
     ) -> Iterator[None]:
-        """Return a context that upserts (serial, stamp, stems, long words) and deletes rows.
+        """Return a context that stores `upserts` (serial, stamp, stems, long words) and deletes `removals`.
 
-        The changes are committed at the end of the block, or undone if the block raises an error.
+        The changes are committed at the end of the block. If the block raises an error, the changes are
+        undone.
 
         Raises `DatabaseFailed`.
         """
@@ -83,12 +87,18 @@ class Leads(Database):
                 self._kept_bytes -= text.size + _OVERHEAD if text is not None else 0
 
     def stamps(self) -> dict[int, int]:
-        """Return the stamp of every note by serial. Only for the writing thread. Raises `DatabaseFailed`."""
+        """Return the stamp of every note by serial.
+
+        Only the writing thread may call this method. Raises `DatabaseFailed`.
+        """
         rows: list[Any] = self._writer.execute("SELECT serial, stamp FROM leads").fetchall()
         return dict(rows)
 
     def long_words(self) -> Iterator[str]:
-        """Yield the long words of all notes. Only for the writing thread. Raises `DatabaseFailed`."""
+        """Yield the long words of all notes.
+
+        Only the writing thread may call this method. Raises `DatabaseFailed`.
+        """
         for (words,) in self._writer.execute("SELECT long FROM leads WHERE long<>''"):
             yield from str(words).split("\n")
 
@@ -111,7 +121,10 @@ class Leads(Database):
         return found
 
     def _keep(self, read: Mapping[int, LeadText], changes: int) -> None:
-        """Cache the rows that were read unless they may be outdated. Clears a full cache."""
+        """Cache the rows that were read, unless they may be outdated.
+
+        If the cache is full, empty it first.
+        """
         with self._keeping:
             if changes != self._changes:
                 return

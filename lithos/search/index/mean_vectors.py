@@ -1,6 +1,6 @@
-"""The mean vector of each note's chunks: one row per note, computed on first use.
+"""The mean vector of each note's chunks, one row per note. The means are computed on first use.
 
-Only `VectorIndex` uses this module. It holds its lock during all calls except `fill`.
+Only `VectorIndex` uses this module. `VectorIndex` holds its lock during all calls except `fill`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ from lithos.search.index.chunk_rows import (
     invert_lengths,
 )
 
-#: Number of notes whose means are computed under one lock, while searches wait: about a millisecond.
+#: Number of notes whose means are computed under one lock. Searches wait for about a millisecond meanwhile.
 _AT_ONCE: Final = 50
-#: Minimum similarity of a hit, and number of spare candidates. The spare ones are needed because
+#: Minimum similarity of a hit, and number of extra candidates. Extra candidates are needed because
 #: `choose_least` only estimates the cut-off.
 _LEAST, _SPARE = 0.3, 24
 
 
 @define(eq=False)
 class NoteMeans:
-    """The mean vectors. Before the first call of `fill` the table is empty and costs nothing."""
+    """The mean vectors of the notes.
+
+    Before the first call of `fill` the table is empty and takes no memory.
+    """
 
     _dims: int
     _rows: ChunkRows | None = field(default=None, init=False)

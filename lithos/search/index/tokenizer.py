@@ -1,9 +1,9 @@
-"""Cached tokenising run by run: the pieces that measure briefings, and the tokens to embed.
+"""A cached tokenizer for runs of text. It counts the pieces of briefings and returns the tokens to embed.
 
 The built-in tokenizer is a WordPiece tokenizer with the normaliser and pre-tokenizer of BERT. White space
-always ends a word and is in no piece. An ASCII punctuation mark is a word. The pieces of a text are therefore
-the pieces of its runs, in order. Texts repeat their words, so the result for a known word comes from a cache,
-which takes a tenth of the time.
+always ends a word and belongs to no piece. An ASCII punctuation mark is a separate word. The pieces of a text
+are therefore the pieces of its runs, in order. Texts repeat their words. Taking the result for a known word
+from a cache takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -21,29 +21,30 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
-#: Number of runs kept per generation, and maximum number of characters of a cached run: 4 MB in all.
+#: Number of runs cached per generation, and maximum number of characters of a cached run. The cache takes 4
+#: MB in all.
 KEPT_RUNS: Final = 16_384
 LONGEST_KEPT: Final = 32
-#: Number of runs per call of the tokenizer: a few milliseconds.
+#: Number of runs per call of the tokenizer. A call takes a few milliseconds.
 _AT_ONCE: Final = 4_096
 
 #: Type of the token ids that `RunTokens` returns.
 TOKEN: Final = np.dtype(np.int32)
 
-#: A run: text between spaces, or a punctuation mark. The normaliser may drop other white space and join the
-#: text around it.
+#: A run is a text between spaces, or a punctuation mark. The normaliser may remove other white space, which
+#: joins the text around it.
 _RUN: Final = re.compile(r"[^ \n\t!-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
 
 
 class _Runs(Generic[V]):
-    """A thread-safe cache of results for text runs.
+    """A thread-safe cache of the results for text runs.
 
     The result for a run comes from a pure function, so it never expires. When one generation is full, the
-    previous generation is dropped. Entries in use move into the new generation.
+    previous generation is dropped. Entries that are still used are copied to the new generation.
     """
 
     def __init__(self, find_all: Callable[[Sequence[str]], Iterable[V]], kept: int = KEPT_RUNS) -> None:
-        """Create the cache. `find_all` computes the results for some runs."""
+        """Create the cache. `find_all` computes the results for a list of runs."""
         self._find_all = find_all
         self._limit = kept
         self._young: dict[str, V] = {}
@@ -52,7 +53,7 @@ class _Runs(Generic[V]):
     def of(self, text: str) -> list[V]:
         """Return the results for the runs of a text, in order.
 
-        The text should have at most a few kilobytes.
+        The text should not be longer than a few kilobytes.
         """
         runs = _RUN.findall(text)
         young = self._young
@@ -68,7 +69,7 @@ class _Runs(Generic[V]):
         return len(self._young) + len(self._old)
 
     def _learn(self, unknown: Sequence[str], found: dict[str, V]) -> None:
-        """Fill `found` with the results for `unknown`. Only the results of short runs are cached."""
+        """Add the results for `unknown` to `found`. Cache only the results of short runs."""
         old = self._old
         new = [run for run in unknown if run not in old]
         found.update((run, old[run]) for run in unknown if run in old)
@@ -83,7 +84,7 @@ class _Runs(Generic[V]):
 
 
 class RunPieces(_Runs[int]):
-    """A counter of the pieces in a text. Any thread may call it."""
+    """Counts the pieces of a text. Any thread may call the object."""
 
     def __call__(self, text: str) -> int:
         """Return the number of pieces in a text of a few kilobytes."""
@@ -91,14 +92,14 @@ class RunPieces(_Runs[int]):
 
 
 class RunTokens(_Runs[bytes]):
-    """The tokens of a text without special tokens. Any thread may call it."""
+    """Returns the tokens of a text without special tokens. Any thread may call the object."""
 
     def __init__(self, tokenizer: Tokenizer, kept: int = KEPT_RUNS) -> None:
-        """Wrap a tokenizer for which `splits_at_runs` holds."""
+        """Wrap a tokenizer. `splits_at_runs` must be true for it."""
         super().__init__(self._encode_all, kept)
         self._tokenizer = tokenizer
         truncation = tokenizer.truncation
-        #: Maximum number of bytes of tokens per text. None if the tokenizer does not truncate.
+        #: Maximum number of bytes of tokens per text. None if the tokenizer does not truncate texts.
         self._most = None if truncation is None else int(truncation["max_length"]) * TOKEN.itemsize
 
     def __call__(self, text: str) -> bytes:
@@ -112,7 +113,7 @@ class RunTokens(_Runs[bytes]):
 
 
 def splits_at_runs(tokenizer: Tokenizer) -> bool:
-    """Return whether the tokens of a text are the tokens of its runs, as with the built-in tokenizer."""
+    """Return whether the tokens of every text are the tokens of its runs, as with the built-in tokenizer."""
     parts = tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.model
     names = [type(part).__name__ for part in parts]
     truncation = tokenizer.truncation
@@ -120,7 +121,7 @@ def splits_at_runs(tokenizer: Tokenizer) -> bool:
         names == ["BertNormalizer", "BertPreTokenizer", "WordPiece"]
         and tokenizer.post_processor is None
         and tokenizer.padding is None
-        and not tokenizer.get_added_tokens_decoder()  # Added tokens are found before a text is split.
+        and not tokenizer.get_added_tokens_decoder()  # Added tokens may contain several runs.
         and (truncation is None or (truncation["direction"], truncation["stride"]) == ("right", 0))
     )
 
@@ -128,8 +129,8 @@ def splits_at_runs(tokenizer: Tokenizer) -> bool:
 def load_pieces() -> Callable[[str], int]:
     """Return a thread-safe function that counts the pieces of a text of a few kilobytes.
 
-    Reads half a megabyte in 50 ms. Raises `ImportError`, `OSError`, and the bare `Exception` that the library
-    raises for an unreadable file.
+    Loading reads half a megabyte in 50 ms. Raises `ImportError`, `OSError`, and the bare `Exception` that the
+    library raises for an unreadable file.
     """
     return RunPieces(_counting(load_tokenizer()))
 
@@ -149,7 +150,7 @@ def _counting(tokenizer: Tokenizer) -> Callable[[Sequence[str]], Iterable[int]]:
     def count_all(runs: Sequence[str]) -> Iterable[int]:
         # The tokenizer does not accept lone surrogates.
         clean = [run.encode("utf-8", "replace").decode() for run in runs]
-        # The runs form one sequence, because the tokenizer would spread a batch over all cores.
+        # All runs are passed as one sequence. The tokenizer would spread a batch over all cores.
         (found,) = tokenizer.encode_batch([clean], is_pretokenized=True, add_special_tokens=False)
         by_run = Counter(found.word_ids)
         return [by_run[number] for number in range(len(runs))]

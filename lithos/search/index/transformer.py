@@ -1,9 +1,9 @@
 """Accurate embeddings: MiniLM as an int8 ONNX model in the package, run by onnxruntime (extra `accurate`).
 
 The model itself computes the mean over the attention mask and the L2 normalisation. Measurements show that
-these settings keep memory small: no arena, batches of at most `TOKENS_AT_ONCE` padded tokens (1,536 tokens
-and an arena take 200-300 MB instead of 90), and no spinning threads. A batch of 256 tokens fits the
-processor's cache. It takes 8 % less processor time per text than 512 tokens, and a third less than 1,024.
+three settings keep memory small: no arena, batches of at most `TOKENS_AT_ONCE` padded tokens, and no spinning
+threads. With 1,536 tokens and an arena, the model takes 200-300 MB instead of 90. A batch of 256 tokens fits
+the processor's cache. It takes 8 % less processor time per text than 512 tokens, and a third less than 1,024.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ HASHES: Final = {
     "model.onnx": "1d5b9d7f8c8aa2ee6722d6efd2a2001b1bc365b1bd34f27a4fa251d36feeae24",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-#: Supported onnxruntime versions: the first release with wheels for all supported Pythons, and the first
-#: untested major version.
+#: Supported onnxruntime versions. The first value is the first release with wheels for all supported Pythons,
+#: the second is the first untested major version.
 VERSIONS: Final = ((1, 20), (2, 0))
 INSTALL: Final = "pip install 'lithos-server[accurate]'"
 
-#: Maximum number of tokens of a text. Later tokens are cut off.
+#: Maximum number of tokens of a text. All later tokens are ignored.
 LONGEST: Final = 256
 #: Maximum number of padded tokens in a batch: one text of `LONGEST` tokens, or several short texts.
 TOKENS_AT_ONCE: Final = 256
-#: Maximum number of characters to tokenise: sixteen per token, so that only a run of blanks is ever cut
-#: short.
+#: Maximum number of characters to tokenise: sixteen per token. In practice this limit cuts only texts with
+#: long runs of blanks.
 _CHARACTERS: Final = 16 * LONGEST
 #: Number of cached query vectors. A cached vector takes 1.5 kB plus the query of up to `_CHARACTERS`
 #: characters.
@@ -56,13 +56,13 @@ QUERIES_KEPT: Final = 256
 def is_installed() -> bool:
     """Return whether onnxruntime is installed.
 
-    Importing it would take 0.3 s and 20 MB, so it is not imported.
+    The package is not imported for this check, because importing takes 0.3 s and 20 MB.
     """
     return find_spec("onnxruntime") is not None
 
 
 def load_transformer(threads: int = 1, folder: Path | None = None) -> Transformer:
-    """Load the model of the package or of `folder`. Takes about half a second.
+    """Load the model from the package or from `folder`. Loading takes about half a second.
 
     Every failure raises `EmbedderUnavailable` with the reason and the next step.
     """
@@ -73,7 +73,10 @@ def load_transformer(threads: int = 1, folder: Path | None = None) -> Transforme
 
 
 def find_trouble() -> str | None:
-    """Return why the model cannot be loaded, or None if it can. The check takes little memory."""
+    """Return why the model cannot be loaded.
+
+    The result is None if the model can be loaded. The check takes little memory.
+    """
     if not is_installed():
         return f"onnxruntime is not installed. To install it: {INSTALL}"
     looked = outcome.capture(lambda: (_import_runtime(), [_verified(name, None) for name in HASHES]))
@@ -107,7 +110,7 @@ def _load(threads: int, folder: Path | None) -> Transformer:
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    # Loaded from the file: bytes would be copied and take another 20 MB.
+    # The model is loaded from its file, because passing the bytes would copy them and take another 20 MB.
     session = runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     transformer = Transformer(tokenizer, session)
     found = transformer.encode(["a probe"])
@@ -128,7 +131,7 @@ def _import_runtime() -> Any:
 
 
 def _verified(name: str, folder: Path | None) -> Path:
-    """Return the path of a model file after checking its hash."""
+    """Return the path of a model file if its hash is correct."""
     if folder is None:
         with as_file(files("lithos.models") / NAME) as found:
             folder = found
@@ -152,7 +155,7 @@ def identity() -> EmbedderIdentity:
 class Transformer:
     """The accurate `Embedder`. Several threads may encode at once.
 
-    Only the first 256 tokens of a text count. Every text gets a vector, even a text without words.
+    Only the first 256 tokens of a text are used. Every text gets a vector, even a text without words.
     """
 
     def __init__(self, tokenizer: Any, session: Any) -> None:
@@ -161,13 +164,14 @@ class Transformer:
         self._session = session
         self._lock = threading.Lock()
         self._queries: OrderedDict[str, Matrix] = OrderedDict()
-        #: The model behind this view. The view keeps it in use.
+        #: The model that this view shares. The reference prevents the model from being released.
         self._whole: Transformer | None = None
 
     def forgetful(self) -> Transformer:
-        """Return the same model with its own cache of query vectors.
+        """Return a view of the same model that has its own cache of query vectors.
 
-        If several vaults shared a cache, the response time would reveal the queries of another vault.
+        If several vaults shared a cache, the response time would show whether another vault had the same
+        query.
         """
         view = Transformer(self._tokenizer, self._session)
         view._whole = self
@@ -176,7 +180,7 @@ class Transformer:
     def encode(self, texts: Sequence[str], *, one_core: bool = False) -> Matrix:
         """Return one L2-normalised row per text, shape (texts, 384).
 
-        Each batch holds texts of similar length.
+        Texts of similar length are encoded in the same batch.
 
         `one_core` has no effect: `search.accurate_threads` sets the number of threads. Raises `IndexFailed`
         if onnxruntime fails.
@@ -190,7 +194,7 @@ class Transformer:
         return rows
 
     def encode_query(self, text: str) -> Matrix:
-        """Return the vector of a query (384,), from the cache for a recent query. Raises `IndexFailed`."""
+        """Return the vector of a query (384,). Recent queries are cached. Raises `IndexFailed`."""
         asked = text[:_CHARACTERS]
         with self._lock:
             known = self._queries.get(asked)
@@ -222,7 +226,7 @@ class Transformer:
 
 
 def _pack(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield batches of texts as lists of their indices.
+    """Yield the batches. Each batch is a list of text indices.
 
     No batch has more than `TOKENS_AT_ONCE` tokens when padded to its longest text.
     """

@@ -1,11 +1,11 @@
-"""The files of a vector store: generations of data files, and the manifest that points to one generation.
+"""The files of a vector store: data files by generation, and a manifest that names the current generation.
 
 A save writes the files of a new generation, replaces `manifest.json` in one step and deletes the older files.
-A crash at any point therefore leaves either the old or the new generation. Nothing is synced: the store can
-be rebuilt, and a generation that a power loss damaged fails its check.
+A crash at any point therefore leaves either the old or the new generation. The files are not synced, because
+the store can be rebuilt. If a power loss damages a generation, its check fails.
 
-usearch may end the process when it loads a damaged file. The manifest therefore keeps the size and SHA-256 of
-every data file, and only matching files are loaded. This avoids a check in a child process.
+usearch may end the process when it loads a damaged file. The manifest therefore has the size and SHA-256 of
+every data file, and only matching files are loaded. No check in a child process is needed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from attrs import frozen
 from lithos.kernel.databases.sqlite import quarantine
 from lithos.search.index.embedder import EmbedderIdentity
 
-#: Format of the data files. Raise it whenever their meaning changes: a store of another format is replaced by
-#: an empty one.
+#: Format of the data files. Raise the number whenever their meaning changes. A store of another format is
+#: replaced by an empty store.
 FORMAT: Final = 2
 MANIFEST: Final = "manifest.json"
 _DATA_FILE: Final = re.compile(r"(?:vectors|notes|lists)\.(\d+)\.(?:usearch|npy|npz)")
@@ -34,7 +34,7 @@ _DATA_FILE: Final = re.compile(r"(?:vectors|notes|lists)\.(\d+)\.(?:usearch|npy|
 
 @frozen
 class DataFile:
-    """Size in bytes and SHA-256 of a data file at the time of writing."""
+    """The size in bytes and the SHA-256 of a data file when it was written."""
 
     size: int
     sha256: str
@@ -52,9 +52,9 @@ class VectorManifest:
 
 
 class StoreDamaged(Exception):
-    """The error raised for a damaged file of the store (checksum, size).
+    """The error raised for a damaged file of the store, for example with a wrong checksum or size.
 
-    `path` is the file, and the text describes the damage.
+    `path` is the file. The message describes the damage.
     """
 
     def __init__(self, path: Path, problem: str) -> None:
@@ -75,7 +75,7 @@ def notes_name(generation: int) -> str:
 def read_manifest(directory: Path) -> VectorManifest | None:
     """Return the manifest, or `None` if it is missing or has another format.
 
-    Raises `StoreDamaged` if the manifest cannot be read.
+    Raises `StoreDamaged` if the manifest is unreadable.
     """
     path = directory / MANIFEST
     try:
@@ -121,9 +121,9 @@ def write_generation(
     write_vectors: Callable[[Path], None],
     write_notes: Callable[[Path], None],
 ) -> VectorManifest:
-    """Write the next generation, point the manifest to it, delete all others, and return the manifest.
+    """Write the next generation, point the manifest to it, and delete all other generations.
 
-    Raises any error of writing. The store then keeps its current generation.
+    Raises any error that occurs while writing. The store then keeps its current generation.
     """
     generation = _next_generation(directory)
     vectors, notes = directory / vectors_name(generation), directory / notes_name(generation)
@@ -146,7 +146,7 @@ def list_data_files(directory: Path) -> list[str]:
 
 
 def _next_generation(directory: Path) -> int:
-    """Return a number above every generation on disk, so that no file in use is overwritten."""
+    """Return a number that is higher than every generation on disk. No file in use is then overwritten."""
     found = [0]
     for name in list_data_files(directory):
         match = _DATA_FILE.fullmatch(name)
@@ -160,7 +160,9 @@ _STAMPS: Final = "stamps.*.npy"
 
 
 def write_stamps(directory: Path, generation: int, stamps: Mapping[int, int]) -> None:
-    """Write one stamp per note next to a generation. For a store whose own stamps have another meaning.
+    """Write one stamp per note in a file next to a generation.
+
+    Used if the stamps of the store itself have another meaning.
 
     Raises `OSError`.
     """
@@ -181,9 +183,11 @@ def read_stamps(directory: Path, generation: int) -> dict[int, int]:
 
 
 def quarantine_store(directory: Path, damaged: Path) -> Path:
-    """Quarantine all files of the store, bytes intact, and return the new path of the damaged file.
+    """Quarantine all files of the store without changing them.
 
-    If the damaged file is missing, the path of the manifest that names it is returned.
+    Return the new path of the damaged file.
+
+    If the damaged file is missing, the path of the manifest is returned instead.
     """
     now = datetime.now(UTC)
     moved = {

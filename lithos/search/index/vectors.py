@@ -1,8 +1,8 @@
-"""The vector store: the chunk vectors of one embedder by note, nearest-neighbour search, and snapshots.
+"""The vector store: the chunk vectors of one embedder by note, with nearest-neighbour search and snapshots.
 
-Searches are exhaustive (exact), so recall is complete. In memory the vectors are one matrix (`chunk_rows`).
-On disk they are a usearch index with the thinnest possible graph. `bench/experiments.md` explains why usearch
-is not used for searching.
+Searches compare the query with all vectors, so no near note is missed. In memory the vectors are one matrix
+(`chunk_rows`). On disk they are a usearch index with the smallest possible graph. `bench/experiments.md`
+explains why usearch is not used for searching.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ _NOTE_ROW: Final = np.dtype([("serial", np.uint64), ("stamp", np.uint64), ("chun
 
 
 class _Turnstile:
-    """A fair lock: a waiting thread gets the lock next, even if the releasing thread requests it again."""
+    """A fair lock.
+
+    A waiting thread gets the lock next, even if the thread that releases it requests it again.
+    """
 
     def __init__(self) -> None:
         self._next = threading.Lock()
@@ -67,8 +70,8 @@ class VectorIndex:
     """The chunk vectors of one embedder.
 
     Only one thread at a time may call `apply`, `save` and `close`. Any thread may search meanwhile and waits
-    at most about a millisecond, even during `save`. A search finds a note with its old chunks or its new
-    chunks, never with a mixture. Only `save` writes to disk.
+    at most about a millisecond, even during `save`. A search sees either all old chunks of a note or all new
+    chunks, never a mixture. Only `save` writes to disk.
     """
 
     def __init__(self, directory: Path, identity: EmbedderIdentity) -> None:
@@ -82,20 +85,20 @@ class VectorIndex:
         self._notes: dict[int, IndexedNote] = {}
         self._rows = ChunkRows(identity.dims)
         self._means = NoteMeans(identity.dims)
-        #: Whether `save` has changes to write.
+        #: Whether there are changes that `save` must write.
         self.dirty = True
-        #: Number of chunks of all notes, including chunks that cannot be found (rows of zeros).
+        #: Number of chunks of all notes, including rows of zeros, which no search finds.
         self.chunk_total = 0
-        #: Generation of the snapshot on disk that was loaded or saved last. 0 if there is no snapshot.
+        #: Generation of the snapshot that was last loaded or saved. 0 if there is no snapshot.
         self.generation = 0
 
     @classmethod
     def open(cls, directory: Path, identity: EmbedderIdentity) -> Self:
-        """Load the store of `identity` in `directory`. Creates a missing directory.
+        """Load the store of `identity` in `directory`. Create the directory if it is missing.
 
-        A store of another identity or format is left unchanged, and the index starts empty. `save` then
-        replaces the store. A damaged store is moved aside (`quarantined`, `quarantine_reason`), and the index
-        starts empty.
+        A store of another identity or format is left unchanged, and the index is empty at first. `save` then
+        replaces the store. A damaged store is quarantined (`quarantined`, `quarantine_reason`), and
+        the index is empty at first.
         """
         directory.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         opened = cls(directory, identity)
@@ -126,7 +129,7 @@ class VectorIndex:
         self.last_updated = datetime.fromtimestamp(written, UTC)
 
     def _fill(self, index: Index, notes: Sequence[tuple[int, int, int]]) -> None:
-        """Add notes (serial, stamp, chunks) with their codes from an index, some at a time."""
+        """Add notes (serial, stamp, chunks) with their quantised vectors from a usearch index, in slices."""
         self._rows.reserve(sum(chunks for _, _, chunks in notes))
         for part in slice_notes(notes):
             keys = keys_of([(serial, chunks) for serial, _, chunks in part])
@@ -137,7 +140,7 @@ class VectorIndex:
             self.adopt(part, codes.reshape(-1, self.identity.dims))
 
     def adopt(self, notes: Sequence[tuple[int, int, int]], codes: Codes) -> None:
-        """Add new notes (serial, stamp, chunks) with all their quantised rows.
+        """Add new notes (serial, stamp, chunks). `codes` has the quantised rows of all notes.
 
         The method must be called before any other use of the index.
         """
@@ -152,7 +155,7 @@ class VectorIndex:
         return self._rows.found
 
     def stamps(self) -> dict[int, int]:
-        """Return the stamp of every indexed note by serial, including notes without a searchable chunk."""
+        """Return the stamp of every indexed note by serial, including notes without searchable chunks."""
         with self._lock:
             return {serial: note.stamp for serial, note in self._notes.items()}
 
@@ -162,14 +165,14 @@ class VectorIndex:
             return {serial: (note.stamp, note.chunks) for serial, note in self._notes.items()}
 
     def stamp_of(self, serial: int) -> int | None:
-        """Return the stamp of an indexed note, None for an unknown note."""
+        """Return the stamp of an indexed note. Return None for an unknown note."""
         return note.stamp if (note := self._notes.get(serial)) is not None else None
 
     def apply(self, upserts: Sequence[VectorEntry], removals: Collection[int]) -> None:
-        """Delete the notes `removals`, then upsert `upserts` and replace their chunks.
+        """Delete the notes `removals`, then add or replace the notes `upserts` with all their chunks.
 
-        Raises `ValueError`, before any change, for vectors of a wrong shape or with values that are not
-        finite.
+        Raises `ValueError` for vectors of a wrong shape and for values that are not finite. Nothing is
+        changed then.
         """
         for entry in upserts:
             self._check(entry)
@@ -207,15 +210,15 @@ class VectorIndex:
             self.chunk_total += len(entry.vectors)
 
     def search(self, vector: Matrix, notes: int, threshold: float) -> list[VectorHit]:
-        """Return the `notes` notes nearest to `vector` (dims,), best first. Ties are ordered by serial.
+        """Return at most `notes` notes nearest to `vector` (dims,), best first. Ties are ordered by serial.
 
-        A note ranks by its best chunk, which must have a similarity of at least `threshold`. A query of zeros
-        finds nothing.
+        The rank of a note depends on its best chunk, whose similarity must be at least `threshold`. A query
+        of zeros finds nothing.
         """
         return self.search_together([VectorQuery(vector, notes, threshold)])[0]
 
     def search_together(self, queries: Sequence[VectorQuery]) -> list[list[VectorHit]]:
-        """Return the hits of each query. One batched search takes much less time than single searches."""
+        """Return the hits of each query. A batched search takes much less time than separate searches."""
         found: list[list[VectorHit]] = [[] for _ in queries]
         asking = [i for i, query in enumerate(queries) if query.notes > 0 and query.vector.any()]
         for start in range(0, len(asking), ABREAST):
@@ -229,8 +232,8 @@ class VectorIndex:
     def nearest_by_mean(self, queries: Codes, most: int) -> list[list[VectorHit]]:
         """Return the notes whose mean vectors are nearest to each query (queries, dims), best first.
 
-        This search is for callers that examine the best few notes more closely. It takes a fifth of the time
-        of comparing all chunks. The means are computed at the first call and kept.
+        The search by means is for callers that examine the best notes more closely afterwards. It takes a
+        fifth of the time of comparing all chunks. The means are computed at the first call and stored.
         """
         self._means.fill(self._lock, self._notes, self._rows)
         found: list[list[VectorHit]] = []
@@ -240,7 +243,10 @@ class VectorIndex:
         return found
 
     def closeness(self, queries: Codes, serials: Collection[int]) -> dict[int, float]:
-        """Return how close notes are to several queries: the sum of their best chunks' similarities."""
+        """Return by serial how close notes are to several queries.
+
+        The closeness of a note is the sum of the similarities of its best chunks.
+        """
         with self._lock:
             known = [(each, self._notes[each]) for each in sorted(set(serials)) if each in self._notes]
             known = [(serial, note) for serial, note in known if note.chunks]
@@ -253,8 +259,9 @@ class VectorIndex:
         return {serial: value for (serial, _), value in zip(known, nearness, strict=True)}
 
     def passages_of(self, serial: int, most: int) -> Codes:
-        """Return the quantised vectors of a note: its mean, then those of at most `most` passages,
-        spread over it.
+        """Return the quantised vectors of a note: its mean, then at most `most` of its passages.
+
+        The passages are spread over the note.
 
         Returns no rows for an unknown note.
         """
@@ -273,7 +280,7 @@ class VectorIndex:
     ) -> list[VectorHit]:
         """Return the result of `search` restricted to the notes `serials`.
 
-        If `notes` is None, all hits are returned.
+        All hits are returned if `notes` is None.
         """
         if not vector.any():
             return []
@@ -284,7 +291,7 @@ class VectorIndex:
             return self._rank(self._rows.compare_some(query, rows), rows, threshold, notes)
 
     def similarities(self, vector: Matrix, serials: Collection[int]) -> dict[int, list[float]]:
-        """Return the similarity, 0..1, of each chunk of some notes to `vector`.
+        """Return the similarity (0..1) to `vector` of each chunk of some notes.
 
         Chunks that cannot be found get 0.
         """
@@ -307,13 +314,13 @@ class VectorIndex:
     def _rank(
         self, similarities: Matrix, rows: NDArray[np.intp] | None, threshold: float, notes: int | None
     ) -> list[VectorHit]:
-        """Return the best notes over `rows` (None: all rows).
+        """Return the best notes from their rows. If `rows` is None, all rows are ranked.
 
-        Adds candidates until `notes` notes are certain.
+        More candidates are ranked until the best `notes` notes are certain.
         """
         looked_at = len(similarities) if notes is None else 2 * notes + 64
         while True:
-            # No chunk above this cut-off is missing, so the best notes among these chunks are the best of
+            # All chunks above this cut-off are ranked, so the best notes among these chunks are the best of
             # all.
             least = choose_least(similarities, threshold, looked_at)
             best = np.flatnonzero(similarities >= least)
@@ -324,7 +331,7 @@ class VectorIndex:
             looked_at *= 4
 
     def save(self) -> None:
-        """Write a snapshot as a new generation, which replaces the store atomically.
+        """Write a snapshot as a new generation. It replaces the stored snapshot atomically.
 
         Raises `IndexFailed`. The store on disk is then unchanged.
         """
@@ -355,7 +362,10 @@ class VectorIndex:
         index.save(path)
 
     def move_to(self, directory: Path) -> None:
-        """Make the next `save` replace the store in another directory, even a store of another model."""
+        """Make the next `save` write to another directory.
+
+        A store there is replaced, even a store of another model.
+        """
         self._directory, self.dirty = directory, True
 
     def close(self) -> None:
@@ -367,7 +377,10 @@ class VectorIndex:
 
 
 def stored_identity(directory: Path) -> EmbedderIdentity | None:
-    """Return the embedder of the store in `directory`, or `None` if no store of this format is readable."""
+    """Return the embedder identity of the store in `directory`.
+
+    Return `None` if no store of this format is readable.
+    """
     try:
         manifest = vector_files.read_manifest(directory)
     except StoreDamaged:
@@ -376,10 +389,10 @@ def stored_identity(directory: Path) -> EmbedderIdentity | None:
 
 
 def load_cpp_runtime() -> None:
-    """Load the system's C++ runtime. Call this function before the first import of usearch.
+    """Load the system's C++ runtime. This function must be called before usearch is first imported.
 
-    usearch includes a C++ runtime, and the first loaded runtime serves all libraries. If the runtime of
-    usearch is first, a later import of onnxruntime ends the process (SIGSEGV).
+    usearch includes its own C++ runtime, and all libraries use the runtime that was loaded first. If the
+    runtime of usearch is loaded first, a later import of onnxruntime ends the process (SIGSEGV).
     """
     with suppress(OSError):
         ctypes.CDLL("libstdc++.so.6", mode=ctypes.RTLD_GLOBAL)

@@ -1,10 +1,10 @@
-"""The accurate tier: a second vector index, filled in the background with a transformer's vectors.
+"""The accurate tier: a second vector index, filled in the background with the vectors of a transformer.
 
-Every acknowledged note is searchable by its static vectors. The transformer follows, newest notes first, in
-one task with one thread. Queries switch to the accurate vectors once `AccurateCoverage` is high enough. From
-then on a note without current accurate vectors is compared by its static vectors. At the start the vectors on
-disk are checked against the notes' stamps, so that an interrupted run continues from its last snapshot. This
-tier never delays a write. If it fails, the static tier continues to answer.
+Every acknowledged note is searchable by its static vectors. The transformer embeds the notes afterwards,
+newest first, in one task with one thread. Queries switch to the accurate vectors once `AccurateCoverage` is
+high enough. From then on, only notes without current accurate vectors are compared by their static vectors.
+At the start the vectors on disk are compared with the notes' stamps, so embedding continues from the last
+snapshot. This tier never delays a write. If it fails, the static tier continues to answer.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from lithos.text.chunk import ChunkSizes
 
 log = get_logger("lithos.accurate")
 
-#: Subdirectory of the static vectors' directory.
+#: Subdirectory of the static vectors' directory, for the accurate vectors.
 ACCURATE: Final = "accurate"
 
-#: Number of chunks per round: half a second of work, which is lost if the process ends.
+#: Number of chunks embedded per round. A round takes half a second, and its work is lost if the process ends.
 CHUNKS_AT_ONCE: Final = 48
-#: Number of chunks per call into a thread: about 60 ms, for which a stop must wait.
+#: Number of chunks embedded per call in a thread. A stop must wait for the call, which takes about 60 ms.
 CHUNKS_A_CALL: Final = 8
-#: Divisor of the time share for saving: at most a twentieth. A snapshot takes a second for 50,000 chunks.
+#: Saving takes at most one twentieth of the time. A snapshot takes a second for 50,000 chunks.
 SAVE_SHARE: Final = 20.0
 SAVE_LEAST: Final = 1.0
-#: Seconds until single changes are saved.
+#: Seconds after which a few changes are saved.
 SAVE_IDLE: Final = 60.0
 #: Seconds until a retry after a failure, such as a full disk, an unreadable note or a broken model.
 RETRY: Final = 30.0
@@ -57,7 +57,7 @@ RETRY: Final = 30.0
 
 @frozen(eq=False)
 class _Opened:
-    """The state of the tier once its model is loaded."""
+    """The objects that the accurate tier uses after its model is loaded."""
 
     notes: TieredNotes
     coverage: AccurateCoverage
@@ -88,39 +88,42 @@ class AccurateTier:
     _save_again: float = field(default=-math.inf, init=False)
     #: Reason why the tier cannot be used. None while no problem is known.
     reason: str | None = field(default=None, init=False)
-    #: Set once waiting is pointless, because every note is embedded or the tier cannot be used.
+    #: Set once waiting no longer helps, because every note is embedded or the tier cannot be used.
     settled: trio.Event = field(factory=trio.Event, init=False)
 
     @property
     def answering(self) -> TieredNotes | None:
-        """Return the accurate vectors if they answer queries. None means that the static vectors answer."""
+        """Return the accurate vectors if they are used for queries.
+
+        If the static vectors are used, the result is None.
+        """
         opened = self._opened
         if opened is None or not opened.coverage.is_enough or self.reason is not None:
             return None
         return opened.notes
 
     def progress(self) -> Progress:
-        """Return the answering tier and the progress of the accurate tier."""
+        """Return the tier that answers queries, and the progress of the accurate tier."""
         target = self._port.target
         total = target.vectors.chunk_total if target is not None else 0
         done, total = self._opened.coverage.counts() if self._opened is not None else (0, total)
         return Progress(STATIC if self.answering is None else TIER, done, total)
 
     async def run(self, static: trio.Event) -> None:
-        """Background task: embed the notes once the event `static` is set and there are notes.
+        """Background task: wait for the event `static` and the first note, then embed the notes.
 
-        Returns early if the tier cannot be used, otherwise never ends. Nothing is loaded before the first
-        note exists.
+        The task ends early if the tier cannot be used, otherwise it never ends. Nothing is loaded before the
+        first note exists.
         """
         await static.wait()
         target = self._port.target
-        # Without a static model there is neither a fallback nor a count of the remaining notes.
+        # Without a static model, the tier lacks a fallback, and the number of remaining notes is unknown.
         if target is None or (self._wanted == "auto" and not is_installed()):
             self.settled.set()
             return
         self._token = trio.lowlevel.current_trio_token()
         self._port.on_applied = self._take_change
-        if self._wanted == "auto":  # A caller that requires this tier learns its problem at once.
+        if self._wanted == "auto":  # A required tier must report its problem at once.
             while not target.vectors.chunk_total:
                 self.settled.set()
                 await self._wait(math.inf)
@@ -150,7 +153,7 @@ class AccurateTier:
         return _Opened(TieredNotes(embedder, vectors, target, coverage.stale, self._note_failure), coverage)
 
     def _take_change(self, notes: Sequence[NoteText], removals: Sequence[int]) -> None:
-        """Record the changes of the static index. Called in the thread of the static index."""
+        """Record the changes of the static index. The thread of the static index calls this method."""
         if self._opened is not None:
             self._opened.coverage.change(notes, removals)
         assert self._token is not None
@@ -160,7 +163,7 @@ class AccurateTier:
             log.debug("change ignored after the end of the event loop")
 
     def _note_failure(self, failure: IndexFailed) -> None:
-        """Record that the model failed. The model is retried later. Any thread may call this method."""
+        """Record that the model failed and must be tried again later. Any thread may call this method."""
         log.error("accurate model failed", reason=str(failure))
         self.reason = str(failure)
 
@@ -168,13 +171,13 @@ class AccurateTier:
         self._woken.set()
 
     async def _wait(self, until: float) -> None:
-        """Wait for a change, or until the time `until`."""
+        """Wait for a change, but not longer than until the time `until`."""
         with trio.move_on_at(until):
             await self._woken.wait()
         self._woken = trio.Event()
 
     async def _plan(self, target: EmbeddedNotes, opened: _Opened) -> None:
-        """Compare the vectors on disk with the notes."""
+        """Compare the vectors on disk with the notes, and queue the notes to embed."""
         times = []
         for number, entry in enumerate(self._catalogue):
             if number % LOOK_SLICE == LOOK_SLICE - 1:
@@ -195,7 +198,7 @@ class AccurateTier:
         log.info("accurate embeddings", **attrs.asdict(self.progress()))
 
     async def _fill(self, opened: _Opened) -> None:
-        """Background task: embed missing notes. Never ends."""
+        """Background task: embed notes that lack accurate vectors. Never ends."""
         coverage, vectors = opened.coverage, opened.notes.vectors
         retry = trio.current_time() + RETRY
         while True:
@@ -214,7 +217,7 @@ class AccurateTier:
             if vectors.dirty and trio.current_time() >= self._save_due():
                 await self.save()
             if coverage.is_drained:
-                # Time at which the next task is due even if nothing changes.
+                # Time at which the next round is due even if nothing changes.
                 again = math.inf if coverage.is_complete else retry
                 await self._wait(min(again, self._save_due() if vectors.dirty else math.inf))
             if trio.current_time() >= retry:
@@ -263,7 +266,10 @@ class AccurateTier:
             opened.coverage.filled(upsert.entry.serial, self._port.expected(upsert.entry))
 
     async def _encode(self, embedder: QueryEmbedder, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of these texts. Texts of similar length are encoded together, some at a time."""
+        """Return the vectors of these texts.
+
+        Texts of similar length are encoded together, a few at a time.
+        """
         rows = np.zeros((len(texts), embedder.identity.dims), np.float32)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         for start in range(0, len(order), CHUNKS_A_CALL):
@@ -278,12 +284,12 @@ class AccurateTier:
         return max(self._saved_at + pause, self._save_again)
 
     async def save(self) -> None:
-        """Write a snapshot, from which an interrupted run continues. A failed save is retried later."""
+        """Write a snapshot, from which a later start continues. A failed save is retried later."""
         opened = self._opened
         if opened is None:
             return
         begun = trio.current_time()
-        # The stamps are read before the vectors, so that every saved stamp has its vectors in the snapshot.
+        # The stamps are read before the vectors. Every saved stamp then has its vectors in the snapshot.
         stamps = opened.coverage.stamps()
         try:
             await self._thread.run(partial(_save, opened.notes.vectors, self._directory, stamps))
@@ -295,7 +301,7 @@ class AccurateTier:
         self._save_took, self._unsaved = self._saved_at - begun, 0
 
     async def close(self) -> None:
-        """Save and release the memory. The task must have ended before."""
+        """Save and release the memory. The background task must have ended before."""
         await self.save()
         self._port.on_applied = None
         opened, self._opened = self._opened, None
@@ -312,7 +318,7 @@ def _save(vectors: VectorIndex, directory: Path, stamps: Mapping[int, int]) -> N
 
 
 def _texts_of(sizes: ChunkSizes, upsert: Upsert) -> tuple[list[str], int]:
-    """Return the texts of a note to embed, and their digest."""
+    """Return the texts of a note that are embedded, and the digest of the texts."""
     chunks = sizes.chunks(upsert.document.note.title, upsert.document.content)
     texts = [chunk.embedded for chunk in chunks]
     return texts, digest_texts(texts)

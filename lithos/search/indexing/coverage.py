@@ -1,7 +1,7 @@
-"""Coverage: which notes have a current accurate vector, and whether these suffice for queries.
+"""Coverage: which notes have a current accurate vector, and whether there are enough of these for queries.
 
-The vectors suffice once 99 % of the chunks have a vector, and until fewer than 97 % have one (hysteresis),
-because a mixture ranks worse than either model alone.
+Queries use the accurate vectors once 99 % of the chunks have a vector. They stop using them when fewer than
+97 % have one (hysteresis), because a mixture ranks worse than either model alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from attrs import frozen
 
-#: Shares of chunks with accurate vectors at which queries switch to the accurate tier, and back.
+#: Shares of chunks with accurate vectors. At the first share, queries switch to the accurate tier. Below the
+#: second share, they switch back.
 ENOUGH: Final = 0.99
 TOO_FEW: Final = 0.97
 
@@ -42,10 +43,10 @@ class Progress:
 
 
 class AccurateCoverage:
-    """The notes that lack accurate vectors, in the order of processing. The methods are thread-safe.
+    """The notes that lack accurate vectors, in the order in which they are processed.
 
-    `total` returns the number of chunks of all notes. `held` returns the digest of the text to which a note's
-    accurate vectors belong.
+    The methods are thread-safe. `total` returns the number of chunks of all notes. `held` returns the
+    digest of the text from which a note's accurate vectors were computed.
     """
 
     def __init__(self, total: Callable[[], int], held: Callable[[int], int | None]) -> None:
@@ -54,19 +55,20 @@ class AccurateCoverage:
         self._lock = threading.Lock()
         #: Notes without current accurate vectors, by serial.
         self._lacking: dict[int, _Lacking] = {}
-        #: A stack: the last note is the newest.
+        #: Serials of the notes to embed, used as a stack: the last note is the newest.
         self._todo: dict[int, None] = {}
-        #: File stamps of the texts to which the accurate vectors belong.
+        #: File stamps of the texts from which the accurate vectors were computed, by serial.
         self._stamps: dict[int, int] = {}
         self._missing = 0
         self._is_planned = False
-        #: Whether queries use the accurate vectors.
+        #: Whether queries use the accurate vectors now.
         self.is_enough = False
 
     def plan(self, notes: Sequence[NoteText], stamps: Mapping[int, int], surplus: Iterable[int]) -> None:
-        """Start the work. `notes` has all notes, newest last, and `stamps` the stamps of vectors on disk.
+        """Start the work. `notes` has all notes, newest last. `stamps` has the stamps of the vectors on disk.
 
-        `surplus` are serials of deleted notes with vectors. Changes that arrive meanwhile count as newer.
+        `surplus` has the serials of deleted notes that still have vectors. Changes that arrive meanwhile
+        count as newer.
         """
         with self._lock:
             changed, self._todo = self._todo, {}
@@ -87,9 +89,9 @@ class AccurateCoverage:
             self._judge()
 
     def change(self, notes: Sequence[NoteText], removals: Sequence[int]) -> None:
-        """Record notes with new static vectors, or deleted notes.
+        """Record notes that have new static vectors, and deleted notes.
 
-        Must be called before any query sees the changes.
+        The method must be called before any query sees the changes.
         """
         with self._lock:
             for serial in removals:
@@ -117,7 +119,10 @@ class AccurateCoverage:
             self._stamps[serial] = stamp
 
     def take(self, chunks: int) -> list[int]:
-        """Take the newest notes with about `chunks` chunks in total, and at least one note if any is left."""
+        """Remove the newest notes from the queue and return them.
+
+        The notes have about `chunks` chunks in total. At least one note is returned if any is queued.
+        """
         taken: list[int] = []
         with self._lock:
             while self._todo and chunks > 0:
@@ -127,11 +132,11 @@ class AccurateCoverage:
         return taken
 
     def filled(self, serial: int, stamp: int | None) -> None:
-        """Record that a note has accurate vectors of the text with this stamp.
+        """Record that a note has accurate vectors for the text with this stamp.
 
         A stamp of None means that the note is deleted.
 
-        A note that has changed meanwhile still lacks vectors.
+        A note that has changed meanwhile still counts as lacking vectors.
         """
         with self._lock:
             lacking = self._lacking.get(serial)
@@ -146,7 +151,7 @@ class AccurateCoverage:
                 self._todo.setdefault(serial)
 
     def _judge(self) -> None:
-        """Switch between the tiers if the coverage has crossed a limit."""
+        """Switch to the other tier if the coverage has crossed the limit for it."""
         if not self._is_planned:
             return
         total = self._total()
@@ -154,18 +159,18 @@ class AccurateCoverage:
         self.is_enough = total > 0 and done >= (TOO_FEW if self.is_enough else ENOUGH) * total
 
     def stale(self) -> frozenset[int]:
-        """Return the notes whose accurate vectors are missing or outdated and must not be used."""
+        """Return the notes whose accurate vectors must not be used because they are missing or outdated."""
         with self._lock:
             return frozenset(self._lacking)
 
     def stamps(self) -> dict[int, int]:
-        """Return a copy of the file stamps of the texts to which the accurate vectors belong."""
+        """Return a copy of the file stamps of the texts from which the accurate vectors were computed."""
         with self._lock:
             return dict(self._stamps)
 
     @property
     def is_drained(self) -> bool:
-        """Return whether no work is left at the moment."""
+        """Return whether no note is waiting to be embedded at the moment."""
         return not self._todo
 
     @property

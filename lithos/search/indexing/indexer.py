@@ -1,16 +1,16 @@
 """The indexer: the only actor that changes one search index.
 
-The module also ensures the freshness of searches (read your writes).
+The module also ensures that searches see earlier writes (read your writes).
 
-The indexer applies the writer's changes, batch by batch, in a worker thread. A failing index refuses the
-batch but stays alive. `converge` then compares the actual with the expected content and repairs the
-difference (reconciliation). A cold start is the same comparison.
+The indexer applies the writer's changes, batch by batch, in a worker thread. If the index fails, the batch is
+refused but the indexer continues. `converge` then compares the actual content with the expected content and
+repairs the difference (reconciliation). A cold start makes the same comparison.
 
 An index with expensive commits may delay a batch to collect more changes (linger). A caller that needs a
 current index calls `hurry` or, like searches, waits for `caught_up`. That wait covers only promised changes,
-which are those acknowledged before the search began. Without concurrent searches, the publisher acknowledges
-a change before a slow index contains it. During searches (`is_in_demand`), the publisher waits until all
-indexes contain the change, and changes do not linger. Searches therefore hardly ever wait for a commit.
+which are those acknowledged before the search began. If no search is running, the publisher acknowledges a
+change before a slow index contains it. During searches (`is_in_demand`), the publisher waits until all
+indexes contain the change, and changes do not linger. Searches therefore rarely wait for a commit.
 `Visibility` waits for both indexes.
 """
 
@@ -47,16 +47,19 @@ log = get_logger("lithos.indexer")
 CAPACITY = 256
 BATCH = 64
 REPAIR_DELAY = 5.0
-#: Factor by which a batch lingers longer while a program writes many notes in a row, and number of seconds
-#: for which this lasts.
+#: Factor by which a batch lingers longer while a program writes many notes in succession, and seconds for
+#: which the factor applies.
 GATHERING = 10.0
 GATHERING_LASTS = 3.0
-#: Seconds after a search for which another search is expected.
+#: Seconds after a search during which another search is expected.
 DEMAND = 1.0
 
 
 class Indexer:
-    """The actor that owns one search index: batches, freshness, repair and health."""
+    """The actor that owns one search index.
+
+    The indexer applies batches, keeps the index current, repairs the index and reports its health.
+    """
 
     def __init__(
         self,
@@ -72,10 +75,11 @@ class Indexer:
         linger: float = 0.0,
         on_behind: Callable[[str | None], None] = lambda _: None,
     ) -> None:
-        """Create the indexer. `reading` prefetches the next notes of a repair while others are indexed.
+        """Create the indexer. `reading` reads the next notes of a repair while earlier notes are indexed.
 
-        `linger` is the time in seconds that a batch waits for more changes unless it is hurried. `on_behind`
-        is called with the reason when the index becomes stale, and with None when it is current again.
+        `linger` is the number of seconds that a batch waits for more changes unless it is hurried.
+        `on_behind` is called with the reason when the index becomes stale, and with None when the index is
+        current again.
         """
         self.name = name
         self.mailbox: IndexMailbox = Mailbox(name, CAPACITY)
@@ -89,31 +93,32 @@ class Indexer:
         self._linger = linger
         self._gathers_until = -math.inf
         self._on_behind = on_behind
-        #: The last accepted change, and the last change promised to searches. Both are high-water marks,
-        #: because messages are served in order.
+        #: The last accepted change, and the last change promised to searches. All earlier changes are
+        #: included, because messages are handled in order.
         self._newest: Envelope[IndexMessage, Indexed] | None = None
         self._promised: Envelope[IndexMessage, Indexed] | None = None
         self._searched_at = -math.inf
-        #: Each waiting search passes this lock, one per turn of the event loop.
+        #: Each waiting search acquires this lock, so that only one search continues per turn of the event
+        #: loop.
         self._resuming = trio.Lock()
         #: The last change for which a flush was requested.
         self._hurried: Envelope[IndexMessage, Indexed] | None = None
-        #: A change for which a search has waited until its timeout.
+        #: A change that a search has waited for until its timeout.
         self._late: Envelope[IndexMessage, Indexed] | None = None
-        #: Reason for a missing batch, until a comparison finds the index complete.
+        #: Reason why a batch is missing, until a comparison finds the index complete.
         self._lacking: str | None = None
         self._stale = trio.Event()
         self._is_converged = False
         self._converging = trio.Event()
         self._has_ended = False
-        #: Reason why the index will never be ready. Changes are then refused instead of deferred.
+        #: Reason why the index can never become ready. Changes are then refused instead of deferred.
         self.unusable: str | None = None
         #: Reason why the last batch failed. None after the next success.
         self.failure: str | None = None
 
     @property
     def is_converged(self) -> bool:
-        """Return whether the index held all notes at the last comparison and no batch has failed since."""
+        """Return whether the last comparison found all notes in the index and no batch has failed since."""
         return self._is_converged
 
     async def converged(self) -> None:
@@ -124,7 +129,7 @@ class Indexer:
     async def accept(self, change: Upsert | Removal) -> Envelope[IndexMessage, Indexed]:
         """Enqueue a change and return the future of its reply.
 
-        While searches arrive, the change does not linger, because its caller waits for this index too.
+        While searches are expected, the change does not linger, because its caller waits for this index too.
         """
         self._newest = envelope = await self.mailbox.post(change)
         if self.is_in_demand:
@@ -132,7 +137,7 @@ class Indexer:
         return envelope
 
     def promise(self, envelope: Envelope[IndexMessage, Indexed]) -> None:
-        """Make `caught_up` wait for an accepted change, which is about to be acknowledged."""
+        """Make `caught_up` wait for an accepted change that is about to be acknowledged."""
         self._promised = envelope
 
     def note_search(self) -> None:
@@ -141,13 +146,13 @@ class Indexer:
 
     @property
     def is_in_demand(self) -> bool:
-        """Return whether a search came within the last second and the index is not late."""
+        """Return whether a search arrived within the last second and the index is not late."""
         return self._late is None and trio.current_time() - self._searched_at < DEMAND
 
     def gather(self) -> None:
         """Expect many more changes soon, for example from an import.
 
-        Batches become fewer and larger unless hurried.
+        Batches are then fewer and larger unless hurried.
         """
         self._gathers_until = trio.current_time() + GATHERING_LASTS
 
@@ -155,17 +160,17 @@ class Indexer:
         return self._linger * (GATHERING if trio.current_time() < self._gathers_until else 1.0)
 
     def hurry(self) -> None:
-        """Apply accepted changes without lingering, because a caller waits for them (flush)."""
+        """Apply accepted changes at once, because a caller waits for them (flush)."""
         newest = self._newest
         if not self._linger or newest is None or newest.done.is_set() or newest is self._hurried:
             return
         self._hurried = newest
-        self.mailbox.nudge(FlushIndex())  # A full mailbox is a full batch, which does not linger.
+        self.mailbox.nudge(FlushIndex())  # A full mailbox fills a batch, which does not linger.
 
     async def caught_up(self, deadline: float) -> None:
-        """Wait until the index has applied or refused every earlier promised change (read your writes).
+        """Wait until the index has applied or refused all changes promised earlier (read your writes).
 
-        If the deadline (in trio's time) passes, the index is reported as stale until it has the changes.
+        If `deadline` (in trio's time) passes, the index is reported as stale until it contains the changes.
         """
         promised = self._promised
         if promised is None or promised.done.is_set():
@@ -173,8 +178,8 @@ class Indexer:
         self.hurry()
         with trio.move_on_at(deadline):
             await promised.done.wait()
-            # The callers continue in later turns, because resuming all of them at once would make this turn
-            # too long.
+            # The waiting callers continue in different turns of the event loop. Resuming all of them in the
+            # same turn would make that turn too long.
             async with self._resuming:
                 pass
         if not promised.done.is_set():
@@ -196,7 +201,7 @@ class Indexer:
             self._tell_behind()
 
     def mark_stale(self) -> None:
-        """Schedule a repair, which compares the index with the catalogue."""
+        """Schedule a repair, which compares the index with the catalogue and applies the difference."""
         self._is_converged = False
         self._stale.set()
 
@@ -217,7 +222,7 @@ class Indexer:
             )
         except BaseException as crash:
             self._lacking = f"its indexer ended with {type(crash).__name__} and is restarted"
-            self.mark_stale()  # The batch of the crash may be missing from the index.
+            self.mark_stale()  # The batch applied during a crash may be missing.
             self._tell_behind()
             raise
         self._has_ended = True
@@ -226,8 +231,8 @@ class Indexer:
     async def converge(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Background task: repair the index whenever it is stale. Calls `started` after the first attempt.
 
-        A failing index does not delay the start (docs/spec/lifecycle.md §1). Searches report why they are
-        degraded until a later attempt succeeds.
+        A failing index does not delay the server start (docs/spec/lifecycle.md §1). Searches report why they
+        are degraded until a later attempt succeeds.
         """
         try:
             while True:
@@ -236,7 +241,7 @@ class Indexer:
                     return
                 self._stale = trio.Event()
                 if not self.index.is_ready():
-                    continue  # The index is marked stale when it becomes ready.
+                    continue  # No repair is needed: a ready index is marked stale.
                 if not await self._repair.run():
                     task_status.started()
                     task_status = trio.TASK_STATUS_IGNORED
@@ -295,15 +300,16 @@ class VectorIndexer(Indexer):
 
 @frozen
 class Visibility:
-    """Read-your-writes barrier: searches wait for it before they query an index."""
+    """A barrier at which searches wait until the indexes contain earlier writes (read your writes)."""
 
     _words: FulltextIndexer
     _meaning: VectorIndexer
 
     async def reach(self, *, words: bool = True, meaning: bool = True) -> None:
-        """Wait until the selected indexes are current. Returns at once if they already are.
+        """Wait until the selected indexes are current. Return at once if they already are.
 
-        A late index raises no error here. Its searches fail, with the reason, until it has caught up.
+        No error is raised for a late index. Searches of that index fail with the reason until the index has
+        caught up.
         """
         wanted = [
             indexer for indexer, is_wanted in ((self._words, words), (self._meaning, meaning)) if is_wanted

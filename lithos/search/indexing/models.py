@@ -1,7 +1,7 @@
-"""The embedding models of a process: each model is loaded once for all vaults and is read-only.
+"""The embedding models of a process. Each model is loaded once for all vaults and is read-only.
 
-A model stays loaded while a vault uses it. A vault releases its former model once its notes are embedded
-again. A failed load is not remembered, so a later attempt loads the model again.
+A model stays loaded while a vault uses it. A vault releases its former model once its notes are embedded with
+a new one. Failed loads are not cached, so a later attempt loads the model again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ M = TypeVar("M")
 
 @define(eq=False)
 class Loaded(Generic[M]):
-    """Objects in use by load key. Thread-safe: a caller waits while another caller loads."""
+    """Shared objects by key. Thread-safe: if one caller loads an object, other callers of that key wait."""
 
     _held: WeakValueDictionary[Hashable, M] = field(factory=WeakValueDictionary, init=False)
     _loading: threading.Lock = field(factory=threading.Lock, init=False)
 
     def get(self, key: Hashable, load: Callable[[], M]) -> M:
-        """Return the object in use for `key`, or otherwise the result of `load`.
+        """Return the loaded object for `key`. If no object is loaded, call `load` and return its result.
 
         Raises the errors of `load`. Blocks.
         """
@@ -41,7 +41,7 @@ class Loaded(Generic[M]):
 
 @define(eq=False)
 class Models:
-    """The models of all vaults of a process. A server with a single vault has its own."""
+    """The models of all vaults of a process. A server with a single vault has its own instance."""
 
     #: The only thread that embeds with a transformer. Vaults take turns, with a few chunks each.
     embedding: BackgroundThread = field(factory=lambda: BackgroundThread("lithos-accurate"))
@@ -53,7 +53,7 @@ class Models:
         return self._static.get(name, lambda: load(name))
 
     def transformer(self, load: Callable[[int], Transformer], threads: int) -> Transformer:
-        """Return the transformer, which uses `threads` threads and a separate query cache for each caller.
+        """Return the transformer, which uses `threads` threads. Each caller gets a separate query cache.
 
         Raises the errors of `load`.
         """

@@ -1,14 +1,14 @@
-"""Adapters from notes to the full-text index and the vectors, and batched vector queries.
+"""Adapters from notes to the full-text index and to the vectors, and batched vector queries.
 
-`FulltextPort` and `VectorPort` implement the indexers' `Index` port. `VectorPort` has two indexes while all
-notes are embedded with another model. `VectorQueries` answers queries in a worker thread and batches
-simultaneous queries into one pass, because a pass over all vectors takes as long for four queries as for one.
-A pass releases the interpreter lock (GIL) and displaces everything else from a core's cache. Meanwhile the
-event loop runs the full-text query on the other core. The first query starts a pass, and later queries join
-the next pass. The same pass embeds the queries, which takes a transformer 2 ms.
+`FulltextPort` and `VectorPort` implement the `Index` port of the indexers. `VectorPort` has two indexes while
+all notes are embedded with another model. `VectorQueries` answers queries in a worker thread. It batches
+simultaneous queries into one pass, because a pass over all vectors takes as long for four queries as for a
+single query. A pass releases the interpreter lock (GIL), and its data displaces all other data from a core's
+cache. Meanwhile the event loop runs the full-text query on the other core. The first query starts a pass, and
+later queries join the next pass. The same pass embeds the queries, which takes a transformer 2 ms.
 
-If a pass is quicker than handing it to a thread, the event loop runs it. The pass then answers the queries
-whose hits are awaited in the same turn.
+If a pass takes less time than a switch to a thread, the event loop runs the pass. The pass then answers all
+queries whose hits are awaited in the same turn.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from lithos.text.own_text import has_own_text
 
 
 class FulltextPort:
-    """The `Index` adapter of the full-text index. It turns notes into index documents. All methods block."""
+    """The `Index` adapter of the full-text index. It converts notes to index documents. All methods block."""
 
     def __init__(self, index: FulltextIndex, sizes: ChunkSizes, entities: KeptEntities) -> None:
         self.index = index
@@ -92,7 +92,7 @@ def _index_entry(upsert: Upsert, sizes: ChunkSizes, kept: KeptEntities) -> Fullt
 
 
 def digest_texts(texts: Sequence[str]) -> int:
-    """Return a 63-bit hash of the texts, which identifies texts that are already embedded."""
+    """Return a 63-bit hash of the texts. It shows whether these texts are already embedded."""
     digest = hashlib.blake2b(digest_size=8)
     for text in texts:
         encoded = text.encode("utf-8", "surrogatepass")
@@ -111,21 +111,21 @@ class NearestQuery:
 
 
 class SearchableVectors(Protocol):
-    """Vectors that answer queries. `find` blocks."""
+    """Vectors against which queries can be run. `find` blocks."""
 
     @property
     def is_accurate(self) -> bool:
-        """Return whether the accurate tier owns the vectors. Its similarities have more weight."""
+        """Return whether these are the vectors of the accurate tier, whose similarities have more weight."""
 
     def find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
         """Return the hits of each query, best first. Raises `IndexFailed`."""
 
     def is_quick(self, wanted: NearestQuery) -> bool:
-        """Return whether `find` takes only tenths of a millisecond, so that the event loop may call it."""
+        """Return whether `find` takes only tenths of a millisecond, so that it may run on the event loop."""
 
 
-#: Maximum number of chunks to compare, query characters to embed, and notes to rank or look up in a quick
-#: query. Each limit corresponds to 0.3 ms.
+#: Limits for a quick query: chunks to compare, query characters to embed, and notes to rank or look up. Each
+#: limit corresponds to 0.3 ms.
 QUICK_CHUNKS: Final = 8_192
 QUICK_TEXT: Final = 1_000
 QUICK_NOTES: Final = 1_000
@@ -133,7 +133,7 @@ QUICK_NOTES: Final = 1_000
 
 @frozen
 class EmbeddedNotes:
-    """A model and its vectors, which are never compared with vectors of another model."""
+    """A model and its vectors. The vectors are never compared with those of another model."""
 
     embedder: Embedder
     vectors: VectorIndex
@@ -145,7 +145,7 @@ class EmbeddedNotes:
         return search_all(self.vectors, vectors, wanted)
 
     def is_quick(self, wanted: NearestQuery) -> bool:
-        """Return whether there are few vectors and the text has an ordinary length."""
+        """Return whether the index has few vectors and the text is not unusually long."""
         return (
             self.vectors.chunk_total <= QUICK_CHUNKS
             and len(wanted.text) <= QUICK_TEXT
@@ -156,7 +156,7 @@ class EmbeddedNotes:
 def search_all(
     index: VectorIndex, vectors: Sequence[Matrix] | Matrix, wanted: Sequence[NearestQuery], spare: int = 0
 ) -> list[list[VectorHit]]:
-    """Return the hits per query, plus `spare` more. All queries without `among` share one pass."""
+    """Return the hits of each query and up to `spare` more. All queries without `among` share one pass."""
     everywhere = [i for i, each in enumerate(wanted) if each.among is None]
     together = [VectorQuery(vectors[i], wanted[i].most + spare, wanted[i].threshold) for i in everywhere]
     found = dict(zip(everywhere, index.search_together(together), strict=True))
@@ -169,9 +169,9 @@ def search_all(
 class VectorPort:
     """The `Index` adapter of the vectors.
 
-    The port updates `target`, and `former` answers until `target` is complete.
+    Changes are applied to `target`. `former` answers queries until `target` is complete.
 
-    Until `target` is complete, `former` also gets all changes (double write). Both are unset until the model
+    Until then, changes are also applied to `former` (double write). Both attributes are unset until the model
     is loaded. Only the event loop changes the two attributes. `apply` runs in a thread.
     """
 
@@ -179,16 +179,16 @@ class VectorPort:
         self.sizes = sizes
         self.target: EmbeddedNotes | None = None
         self.former: EmbeddedNotes | None = None
-        #: True while another index is being filled as well and needs a core.
+        #: Returns True while another index is also being filled and needs a processor core.
         self.leaves_a_core: Callable[[], bool] = lambda: False
-        #: Reason why the vectors lack accepted changes. None if they are current.
+        #: Reason why the vectors lack accepted changes. None if the vectors are current.
         self.behind: str | None = None
-        #: Called in the thread of `apply` with the changes of `target`, before all other listeners.
+        #: Called in the thread of `apply` with the changes of `target`. All other listeners are called later.
         self.on_applied: Callable[[Sequence[NoteText], Sequence[int]], None] | None = None
 
     @property
     def vectors(self) -> VectorIndex | None:
-        """Return the index that answers queries: `former` if it exists, else `target`."""
+        """Return the index that answers queries. This is `former` if it is set, otherwise `target`."""
         answering = self.former or self.target
         return answering.vectors if answering is not None else None
 
@@ -253,7 +253,7 @@ PATIENCE: Final = 10.0
 
 @define(eq=False)
 class PendingQuery:
-    """The future of a running query. The caller can do other work before it awaits the hits."""
+    """A running query. The caller can do other work before it awaits the hits."""
 
     _outcome: Outcome[list[VectorHit]] | None = None
     #: Whether the accurate tier answers. Decided when the query starts.
@@ -277,7 +277,7 @@ class PendingQuery:
         return self._outcome.unwrap()
 
     def answer(self, outcome: Outcome[list[VectorHit]]) -> None:
-        """Complete the query and wake its caller."""
+        """Store the result of the query and wake its caller."""
         self._outcome = outcome
         self._answered.set()
 
@@ -290,12 +290,15 @@ class _Waiting:
 
 
 class VectorQueries:
-    """Batches queries into one pass at a time (request coalescing). For use on the event loop only."""
+    """Combines waiting queries into one pass at a time (request coalescing).
+
+    Only the event loop may use the object.
+    """
 
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
         self._is_passing = False
-        #: Queries that the event loop answers, in the turn in which their hits are awaited.
+        #: Queries that the event loop answers itself, in the turn in which their hits are awaited.
         self._quick: dict[PendingQuery, _Waiting] = {}
 
     def ask(
@@ -322,9 +325,9 @@ class VectorQueries:
         return asked
 
     async def _find_here(self, notes: SearchableVectors, wanted: NearestQuery, asked: PendingQuery) -> None:
-        """Answer a query together with waiting queries for the same vectors.
+        """Answer a query, together with waiting queries to the same vectors.
 
-        Does nothing if it is answered already.
+        If the query is already answered, nothing is done.
         """
         self._quick[asked] = own = _Waiting(notes, wanted, asked)
         try:
@@ -356,10 +359,10 @@ class VectorQueries:
 
 
 def _hand_out(together: Sequence[_Waiting], outcome: Outcome[list[list[VectorHit]]]) -> None:
-    """Answer the queries of one pass, one per turn of the event loop.
+    """Pass the results of one pass to its queries, one query per turn of the event loop.
 
-    Each caller then ranks its hits, which takes a millisecond or two. Waking sixteen callers at once would
-    make one turn of 25 ms, and a write waits for many turns.
+    Each caller ranks its hits, which takes one or two milliseconds. Waking sixteen callers in the same turn
+    would make the turn 25 ms long, and a write waits for many turns.
     """
     waiting = list(zip(together, _answers(outcome, len(together)), strict=True))[::-1]
     token = trio.lowlevel.current_trio_token()
@@ -368,14 +371,14 @@ def _hand_out(together: Sequence[_Waiting], outcome: Outcome[list[list[VectorHit
         each, answer = waiting.pop()
         each.asked.answer(answer)
         if waiting:
-            with suppress(trio.RunFinishedError):  # The event loop ends, and with it every waiting caller.
+            with suppress(trio.RunFinishedError):  # If the event loop has ended, so have all waiting callers.
                 token.run_sync_soon(answer_next)
 
     answer_next()
 
 
 def _answers(outcome: Outcome[list[list[VectorHit]]], count: int) -> list[Outcome[list[VectorHit]]]:
-    """Return the outcome of a pass as one outcome for each of its `count` queries."""
+    """Divide the outcome of a pass into one outcome for each of its `count` queries."""
     if isinstance(outcome, Error):
         return [Error(outcome.error) for _ in range(count)]
     return [Value(hits) for hits in outcome.unwrap()]

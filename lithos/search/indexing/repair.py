@@ -33,18 +33,18 @@ from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 log = get_logger("lithos.indexer")
 
-#: Number of notes that a repair sends at once. The number is small so that writes never wait long behind a
+#: Number of notes that a repair sends at once. Because the number is small, a write never waits long during a
 #: rebuild.
 REPAIR_SLICE = 64
-#: Number of notes compared in one turn of the event loop: a few milliseconds.
+#: Number of notes compared in one turn of the event loop. This takes a few milliseconds.
 LOOK_SLICE = 1_000
 
 
 @frozen
 class Repair:
-    """A repair of one index. It sends small slices of notes through the mailbox of the indexer.
+    """A repair of one index. It sends small batches of notes through the mailbox of the indexer.
 
-    `_reading` prefetches the next notes while earlier notes are indexed.
+    `_reading` reads the next notes from disk while earlier notes are indexed.
     """
 
     _name: str
@@ -57,7 +57,7 @@ class Repair:
     _size: int = REPAIR_SLICE
 
     async def run(self) -> bool:
-        """Apply the missing upserts and removals. Returns False if something failed and a retry is needed."""
+        """Apply the missing upserts and removals. Return False if something failed and a retry is needed."""
         wanted = await self._wanted()
         plan = await self._blocking.run(lambda: plan_index(wanted, self._index.stamps()))
         if plan.total:
@@ -77,7 +77,7 @@ class Repair:
         return await self._settle(waiting) and complete
 
     async def _wanted(self) -> dict[int, int]:
-        """Return the desired state (stamps by serial). Later changes arrive through the mailbox."""
+        """Return the expected stamps by serial. Later changes arrive through the mailbox."""
         wanted: dict[int, int] = {}
         async for some in slices(self._catalogue.serials(), LOOK_SLICE):
             for entry in self._catalogue.at_serials(some):
@@ -95,7 +95,7 @@ class Repair:
         return envelope
 
     async def _settle(self, envelope: Envelope[IndexMessage, Indexed] | None) -> bool:
-        """Wait for the reply to `envelope`. Returns False if the batch failed."""
+        """Wait for the reply to `envelope`. Return False if the batch failed."""
         try:
             if envelope is not None:
                 await envelope.reply()
@@ -105,12 +105,12 @@ class Repair:
 
 
 def load_note(files: NoteFiles, entry: Entry, style: VaultStyle = PLAIN) -> Upsert | None:
-    """Return the note from its current file. None if the file is unreadable, which the scan reports."""
+    """Read a note from its current file. Return None if the file is unreadable, which the scan reports."""
     try:
         source = files.read(entry.path)
         if digest_of(source.data) == entry.digest:
-            # The frontmatter only repeats the data of the catalogue, and reading the frontmatter takes ten
-            # times as long.
+            # The frontmatter is not parsed again, because the catalogue already has its data. Parsing takes
+            # ten times as long.
             document = Document(note=entry.note, content=_content(source.data, style))
             return Upsert(entry, document, repair=True)
         modified = from_nanoseconds(source.state.mtime_ns)

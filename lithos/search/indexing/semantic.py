@@ -1,13 +1,13 @@
 """The semantic backend: the embedding model and its vectors.
 
-The model loads in the background. Changes are deferred until the model is loaded, and the indexer's
-comparison then adds everything that is missing. If the model cannot be loaded, the backend reports that as a
-state, not as an error, and everything else keeps working.
+The model loads in the background. Changes are deferred until the model is loaded. The indexer's comparison
+then adds everything that is missing. If the model cannot be loaded, the backend reports this as its state and
+raises no error. All other parts of the server keep working.
 
-If the vectors on disk belong to another model, all notes are embedded again into `next/`. Meanwhile the other
-model answers, if it can still be loaded. Renaming the manifest then replaces the old vectors with the
-complete new vectors in one step. If the process ends before that, the old vectors remain and `next/` is
-continued later.
+If the vectors on disk belong to another model, all notes are embedded again into `next/`. Meanwhile the
+former model answers queries, if it can still be loaded. When the new vectors are complete, renaming the
+manifest replaces the old vectors in one step. If the process ends before that, the old vectors remain and the
+next start continues with `next/`.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ NEXT = "next"
 class SemanticState(Enum):
     """The state of semantic search.
 
-    `WARMING` until every note is embedded once, `REEMBEDDING` until every note is embedded with a new model,
-    `DEGRADED` without a model.
+    The state is `WARMING` until every note is embedded for the first time. It is `REEMBEDDING` until every
+    note is embedded with a new model, and `DEGRADED` without a model.
     """
 
     WARMING = "warming"
@@ -63,12 +63,12 @@ class SemanticState(Enum):
 
 
 class SemanticUnavailable(Exception):
-    """Semantic search is unavailable at the moment. The message says why."""
+    """The error raised if semantic search is unavailable at the moment. The message has the reason."""
 
 
 @frozen(eq=False)
 class StaticQuestion:
-    """The vector of a query, int8 (dims,), and its highest cosine, 0..1, with any chunk of the vault."""
+    """The vector of a query, int8 (dims,), and its highest cosine (0..1) with any chunk of the vault."""
 
     embedder: EmbedderIdentity
     codes: Codes
@@ -96,9 +96,9 @@ class SemanticBackend:
     accurate: AccurateTier | None = None
     _queries: VectorQueries = field(factory=VectorQueries, init=False)
     _looking: Threads = field(factory=lambda: Threads(2), init=False)
-    #: Set once every note is embedded or the model turns out to be unusable.
+    #: Set once every note is embedded, or once the model cannot be used.
     settled: trio.Event = field(factory=trio.Event, init=False)
-    #: Set once waiting is pointless: after `settled`, or while notes are embedded with a new model.
+    #: Set once waiting no longer helps: after `settled`, or while notes are embedded with a new model.
     decided: trio.Event = field(factory=trio.Event, init=False)
     _is_switching: bool = field(default=False, init=False)
     reason: str | None = field(default=None, init=False)
@@ -114,7 +114,7 @@ class SemanticBackend:
 
     @property
     def is_answering(self) -> bool:
-        """Return whether a search covers every note now."""
+        """Return whether a semantic search covers every note now."""
         return self.state is SemanticState.OK or self.port.former is not None
 
     @property
@@ -128,7 +128,7 @@ class SemanticBackend:
         return self.port.vectors.chunk_count() if self.port.vectors else 0
 
     def progress(self) -> Progress:
-        """Return the answering tier, and the numbers of chunks with an accurate vector and of all chunks."""
+        """Return the tier that answers queries, with the numbers of embedded chunks and of all chunks."""
         if self.accurate is not None:
             return self.accurate.progress()
         total = self.port.target.vectors.chunk_total if self.port.target else 0
@@ -137,7 +137,7 @@ class SemanticBackend:
     async def load(
         self, indexer: Indexer, after: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     ) -> None:
-        """Background task: after awaiting `after`, load the model, open its vectors and update them."""
+        """Background task: await `after`, then load the model, open its vectors and update them."""
         await after()
         try:
             target, stored = await self._blocking.run(self._open)
@@ -167,33 +167,33 @@ class SemanticBackend:
         log.info("semantic search ready", model=self.model_name, chunks=self.chunk_count)
 
     def _open(self) -> tuple[EmbeddedNotes, EmbedderIdentity | None]:
-        """Open the vectors to update.
+        """Open the vectors that must be updated.
 
-        Also return the identity of stored vectors that belong to another model.
+        The result also has the identity of the stored vectors if they belong to another model.
         """
         embedder = self._load(self.model_name)
         stored = stored_identity(self._directory)
         following = self._directory / NEXT
         if stored is None or stored == embedder.identity:
-            shutil.rmtree(following, ignore_errors=True)  # Left over from a completed or abandoned switch.
+            shutil.rmtree(following, ignore_errors=True)  # Remains from a completed or abandoned switch.
             vectors = VectorIndex.open(self._directory, embedder.identity)
             return EmbeddedNotes(embedder, vectors), None
         return EmbeddedNotes(embedder, VectorIndex.open(following, embedder.identity)), stored
 
     def _open_former(self, stored: EmbedderIdentity) -> EmbeddedNotes | None:
-        """Open the former model and its vectors, which answer until the new vectors are complete."""
+        """Open the former model and its vectors. They answer queries until the new vectors are complete."""
         try:
             embedder = self._load(stored.name)
         except EmbedderUnavailable as problem:
-            log.warning("former model cannot answer", model=stored.name, reason=problem.reason)
+            log.warning("former model unavailable", model=stored.name, reason=problem.reason)
             return None
         if embedder.identity != stored:
-            log.warning("former model cannot answer", model=stored.name, reason="model files changed")
+            log.warning("former model unavailable", model=stored.name, reason="model files changed")
             return None
         return EmbeddedNotes(embedder, VectorIndex.open(self._directory, stored))
 
     async def _switch(self, target: EmbeddedNotes) -> None:
-        """Switch queries to the new vectors, then replace the old vectors on disk."""
+        """Let the new vectors answer queries, then replace the old vectors on disk."""
         self.port.former = None
         target.vectors.move_to(self._directory)
         self._is_switching = False
@@ -202,7 +202,7 @@ class SemanticBackend:
             await self._blocking.run(lambda: shutil.rmtree(self._directory / NEXT, ignore_errors=True))
 
     async def save(self) -> None:
-        """Write a snapshot of changed vectors, so that the next start need not embed them again.
+        """Write a snapshot of changed vectors. The next start then need not embed these notes again.
 
         A failure is only logged, because the vectors can be rebuilt from the notes.
         """
@@ -224,7 +224,7 @@ class SemanticBackend:
                 notes.vectors.close()
 
     async def ready(self, *, within: float) -> None:
-        """Wait until a search covers every note. Raises `SemanticUnavailable`."""
+        """Wait until a semantic search covers every note. Raises `SemanticUnavailable`."""
         with trio.move_on_after(within):
             await self.decided.wait()
         self._require()
@@ -255,9 +255,11 @@ class SemanticBackend:
         return answering
 
     async def with_static_question(self, query: str, use: Callable[[StaticQuestion], T]) -> T:
-        """Call `use` with a query's vector in the static tier, in a worker thread, and return the result.
+        """Call `use` with a query's vector in the static tier and return the result.
 
-        Reads every vector of the static tier, which takes 1 ms for 50,000 chunks. Raises
+        `use` is called in a worker thread.
+
+        The method reads every vector of the static tier, which takes 1 ms for 50,000 chunks. Raises
         `SemanticUnavailable`.
         """
         static = self._answering()
@@ -271,7 +273,7 @@ class SemanticBackend:
         return await self._looking.run(look)
 
     async def similarities(self, query: str, serials: Sequence[int]) -> dict[int, list[float]]:
-        """Return the similarity of each chunk of some notes to a query, by serial. Uses the static tier.
+        """Return the similarities of the chunks of some notes to a query in the static tier, by serial.
 
         Notes without vectors are left out. Raises `SemanticUnavailable`.
         """
@@ -283,12 +285,13 @@ class SemanticBackend:
         return await self._looking.run(look)
 
     def nearest_to(self, texts: Sequence[str], notes: int) -> dict[int, float]:
-        """Return the serials of the notes nearest to some texts in the static tier, with their closeness.
+        """Return the closeness of the notes nearest to some texts in the static tier, by serial.
 
         Blocks.
 
-        The closeness of a note is the sum over the texts of the note's most similar chunk. The candidates are
-        `notes` notes per text by the mean of their chunks. Raises `SemanticUnavailable`.
+        The closeness of a note is the sum of one similarity per text: that of the most similar chunk of the
+        note. The candidates are the `notes` notes per text whose mean vectors are nearest. Raises
+        `SemanticUnavailable`.
         """
         static = self._answering()
         codes = encode_rows(static.embedder.encode(texts, one_core=True))
@@ -312,10 +315,10 @@ class SemanticBackend:
     def ask(
         self, query: str, notes: int, threshold: float, among: Sequence[int] | None = None
     ) -> PendingQuery:
-        """Start a nearest-neighbour query and return its future. With `among`, only these notes are searched.
+        """Start a nearest-neighbour query and return it. With `among`, only these notes are searched.
 
-        The current tier answers. In the static tier, a query without a known word finds nothing. Raises
-        `SemanticUnavailable`.
+        The current tier answers the query. In the static tier, a query without a known word finds nothing.
+        Raises `SemanticUnavailable`.
         """
         static = self._answering()
         accurate = self.accurate.answering if self.accurate is not None else None

@@ -1,4 +1,4 @@
-"""Queries to two vector tiers: accurate vectors, and static vectors for notes without accurate ones.
+"""Queries to two vector tiers: accurate vectors, and static vectors for notes without accurate vectors.
 
 Comparing similarities of two models is acceptable only for the few notes of a vault that lack accurate
 vectors (`Coverage`).
@@ -40,7 +40,7 @@ class TieredNotes:
     is_accurate: bool = True
 
     def find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
-        """Return the hits of each query. Uses only the static vectors if the model fails."""
+        """Return the hits of each query. If the model fails, only the static vectors are used."""
         try:
             return self._find(wanted)
         except IndexFailed as failure:
@@ -55,8 +55,8 @@ class TieredNotes:
         # Each query is encoded separately. In a batch, int8 activations would make its vector depend on the
         # other queries.
         vectors = [self.embedder.encode_query(each.text) for each in wanted]
-        # The set is read before the scan, so that notes that become current during the scan still count by
-        # their static vectors.
+        # The set is read before the scan. Notes whose accurate vectors are completed during the scan then
+        # still count by their static vectors.
         stale = self.stale()
         found = search_all(self.vectors, vectors, wanted, len(stale))
         if not stale:
@@ -74,6 +74,9 @@ def _only(wanted: NearestQuery, stale: frozenset[int]) -> NearestQuery:
 def _merge(
     accurate: Sequence[VectorHit], static: Sequence[VectorHit], stale: frozenset[int], most: int
 ) -> list[VectorHit]:
-    """Merge static hits of stale notes with accurate hits of all others. Best first, ties by serial."""
+    """Merge static hits of stale notes with accurate hits of all other notes.
+
+    The best hit is first, and ties are ordered by serial.
+    """
     hits = [*(hit for hit in accurate if hit.serial not in stale), *static]
     return sorted(hits, key=lambda hit: (-hit.similarity, hit.serial))[:most]

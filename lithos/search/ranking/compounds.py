@@ -1,8 +1,8 @@
 """Compounds: long words that contain another word, as in German, Dutch and Scandinavian languages.
 
-`Haftpflicht` is part of `Kraftfahrzeughaftpflichtversicherung`. No dictionary is needed: the words of a
-question are searched in the long words of the vault. Derived English words (`interaction`) also contain other
-words, so a match of this kind counts less than the word itself.
+`Haftpflicht` is part of `Kraftfahrzeughaftpflichtversicherung`. No dictionary is needed: each word of a
+question is searched in the long words of the vault. Derived English words (`interaction`) also contain other
+words. A match within a longer word therefore counts less than the word itself.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Final
 
 from attrs import define, field
 
-#: Minimum number of letters of a compound, and of the part that finds it.
+#: Minimum number of letters of a compound, and minimum number of letters of the part that is searched in it.
 LEAST_COMPOUND: Final = 10
 LONGEST_COMPOUND: Final = 80
 LEAST_PART: Final = 5
-#: Minimum number of letters before and after the part within a compound, if there are any. An ending may be
-#: shorter.
+#: Minimum number of letters before and after the part within a compound, if there are any. An ending after
+#: the part may be shorter.
 _LEAST_REST: Final = 3
-#: Endings that may follow a word within a compound, or may be missing there.
+#: Endings that a word may have, or may lack, within a compound.
 _ENDINGS: Final = ("en", "er", "es", "e", "n", "s")
 #: Maximum numbers of known long words (about 2 MB), of positions to check for a part, and of compounds found.
 MOST_KNOWN: Final = 100_000
@@ -28,7 +28,7 @@ MOST_FOUND: Final = 24
 
 
 def long_words(tokens: Iterable[str]) -> list[str]:
-    """Return the tokens that may be compounds, without duplicates, in order."""
+    """Return the tokens that may be compounds, in order and without duplicates."""
     return list(dict.fromkeys(token for token in tokens if _is_long(token)))
 
 
@@ -38,16 +38,16 @@ def _is_long(token: str) -> bool:
 
 @define(eq=False)
 class Compounds:
-    """The long words of a vault. One thread adds words, and other threads may read concurrently."""
+    """The long words of a vault. One thread adds words, and other threads may read meanwhile."""
 
     _known: set[str] = field(factory=set, init=False)
     #: All words joined into one text, with a line break before and after each word.
     _text: str = field(default="\n", init=False)
 
     def add(self, words: Iterable[str]) -> None:
-        """Add long words to the index.
+        """Add long words.
 
-        A word stays until the next start. If no note contains it any more, it has no effect.
+        A word remains until the next server start. If no note contains the word any more, it has no effect.
         """
         fresh = [word for word in dict.fromkeys(words) if word not in self._known]
         del fresh[max(0, MOST_KNOWN - len(self._known)) :]
@@ -56,7 +56,10 @@ class Compounds:
             self._text += "\n".join(fresh) + "\n"
 
     def holding(self, word: str) -> list[str]:
-        """Return at most 24 long words that contain the whole word, or its stem if none contains the word."""
+        """Return at most 24 long words that contain the whole word.
+
+        If no long word contains the word, its stem is searched instead.
+        """
         if len(word) < LEAST_PART or not word.isalpha():
             return []
         found = self._holding(word)

@@ -4,8 +4,8 @@ lead(x)  = sum of idf(t) / (1 + first_x(t) / 25)  /  sum of idf(t)
 LC(note) = 0.5 lead(first 128 stems of title and body) + 0.5 max of lead(passage) over its passages
 
 where t are the distinct content stems of the query and first_x(t) is the position of the first t among the
-stems of x, from 0. The position of a word's first use shows the topic of a text. Measurements led to the
-formula (`bench/quality.md`). Focused web retrieval uses similar positional weights.
+stems of x, from 0. The position at which a word is first used shows the topic of a text. The formula was
+chosen by measurements (`bench/quality.md`). Focused web retrieval uses similar positional weights.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-#: Number of positions after which a word counts half.
+#: Position at which a word counts half as much as at the beginning.
 _HALVING: Final = 25
-#: Number of leading stems of a note that its own lead considers.
+#: Number of stems at the beginning of a note from which the note's own lead is computed.
 LEADING: Final = 128
-#: Maximum number of stored stems per note, from about 100,000 characters. Later passages have no lead.
+#: Maximum number of stems stored per note, which is about 100,000 characters. Later passages have no lead.
 MOST_STEMS: Final = 16_384
 _BITS: Final = np.uint32(0xFFFF)
-#: Maximum number of pairs (wanted stem, note stem) for which all pairs are compared directly.
+#: Maximum number of pairs (wanted stem, note stem) up to which all pairs are compared directly.
 _FEW_PAIRS: Final = 1 << 18
 #: Type of stored integers: 32 bits, little-endian.
 _STORED: Final = np.dtype("<u4")
@@ -36,7 +36,7 @@ Stems: TypeAlias = NDArray[np.uint32]
 
 @frozen(eq=False)
 class LeadText:
-    """The hashed stems of all passages of a note, and the number of stems per passage."""
+    """The hashed stems of all passages of a note, and the number of stems in each passage."""
 
     stems: Stems
     lengths: Stems
@@ -45,7 +45,7 @@ class LeadText:
     def of(cls, passages: Sequence[Sequence[str]]) -> LeadText:
         """Create the lead text from the stems of each passage, in order.
 
-        An empty first passage marks a note without text of its own.
+        If the first passage is empty, the note has no text of its own.
         """
         lengths: list[int] = []
         stems: list[int] = []
@@ -64,7 +64,7 @@ class LeadText:
 
     @classmethod
     def unpack(cls, packed: bytes) -> LeadText:
-        """Reverse `pack`. Raises `ValueError` if the bytes have another format."""
+        """Reverse `pack`. Raise `ValueError` if the bytes have another format."""
         numbers = np.frombuffer(packed, _STORED)
         count = int(numbers[0]) if len(numbers) else 0
         lengths, stems = numbers[1 : 1 + count], numbers[1 + count :]
@@ -87,8 +87,8 @@ class Covered(NamedTuple):
     """How well a note covers the words of a query. Each value is 0..1.
 
     `coverage` is LC, `lead` the lead of the note alone, and `passage` the lead of its best passage. `share`
-    and `words` are the shares of content stems that the note contains at all, by idf and by number. `bare` is
-    1 for a note without text of its own.
+    and `words` show how many of the content stems the note contains, by idf and by number. `bare` is 1 for a
+    note without text of its own.
     """
 
     coverage: float = 0.0
@@ -99,7 +99,7 @@ class Covered(NamedTuple):
     bare: float = 0.0
 
 
-#: Same as `Covered._make`, but without the checks.
+#: Creates the same object as `Covered._make`, but without its checks.
 _make_covered: Final = partial(tuple.__new__, Covered)
 
 
@@ -150,10 +150,10 @@ def _joined(parts: Sequence[Any]) -> Stems:
 
 
 def _find(wanted: Stems, stems: Stems) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the positions of the wanted stems, and the index of the stem at each position.
+    """Return the positions of the wanted stems. Also return the index of the wanted stem at each position.
 
-    `wanted` must be sorted. Positions are grouped by stem. A table of the lower bits leaves few positions to
-    compare, which takes a fifth of the time for long texts.
+    `wanted` must be sorted. Positions are grouped by stem. A table of the lower bits excludes most positions
+    before the comparison. For long texts this takes a fifth of the time.
     """
     if len(wanted) * len(stems) <= _FEW_PAIRS:
         term, found = np.divmod((stems == wanted[:, None]).ravel().nonzero()[0], len(stems))
@@ -170,14 +170,14 @@ def _find(wanted: Stems, stems: Stems) -> tuple[NDArray[np.intp], NDArray[np.int
 
 
 def _lead(share: NDArray[np.float64], place: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the contribution of a term to lead(x), from its first position."""
+    """Return the contribution of a term to lead(x), computed from the term's first position."""
     return share / (1 + place / _HALVING)
 
 
 def _firsts(text: NDArray[np.intp], term: NDArray[np.intp], terms: int) -> NDArray[np.intp]:
     """Return the index of the first position of each term in each text.
 
-    Positions of a term must be ascending.
+    The positions of each term must be ascending.
     """
     keys = text * terms + term
     is_first = np.ones(len(keys), bool)

@@ -1,7 +1,7 @@
 """Match strength: the calibrated probability that a note answers a question (docs/spec/search.md §6).
 
-A logistic regression on margins instead of a single similarity: some vector is always near, but a note that
-answers differs clearly from the others and contains the question's words early. `python -m bench.lookup
+A logistic regression uses margins instead of a single similarity. Some vector is always near, but a note that
+answers differs clearly from the other notes and contains the question's words early. `python -m bench.lookup
 --fit` fits the coefficients on several kinds of notes and prints the table below.
 """
 
@@ -16,22 +16,22 @@ from attrs import define, frozen
 
 from lithos.search.ranking.lead_coverage import Covered
 
-#: Number of first rows of a ranking whose probability is computed. All later rows are weak.
+#: Number of first rows of a ranking whose probability is computed. All later rows are rated weak.
 CANDIDATES: Final = 3
-#: Numbers of rows and of similarities that show how many notes compete for a question.
+#: Row number and number of similarities that show how many notes compete for a question.
 TENTH: Final = 10
 THIRTIETH: Final = 30
 #: Minimum probability of a `fair` row. For nearly every kind of notes, three of four correct first rows reach
-#: it.
+#: this probability.
 FAIR: Final = 0.13
-#: Added to the standard deviation of similarities and to a note's share of a question. Features then stay
-#: bounded if many notes are equal or a note lacks all words of the question.
+#: Values added to the standard deviation of similarities and to a note's share of a question. Features then
+#: stay bounded if many notes are equal or a note lacks all words of the question.
 _LEAST_SPREAD: Final = 0.03
 _LEAST_HELD: Final = 0.1
-#: Maximum margin. If no row follows, the score says little.
+#: Maximum margin. If no row follows, the score alone says little.
 _MOST_MARGIN: Final = 0.5
-#: Two rows count as equal in content if their cosines and leads differ by less than this. The second row then
-#: does not reduce the margin of the first.
+#: Two rows count as equal in content if both their cosines and their leads differ by less than this value.
+#: The second row then does not reduce the margin of the first.
 _TWIN: Final = 0.05
 #: Maximum BM25 score of a term, as a multiple of its idf (k1 = 1.2).
 _BM25_BOUND: Final = 2.2
@@ -44,11 +44,10 @@ class Features:
     """The features of one of the best notes in a hybrid search.
 
     `cosine` is the cosine of the best passage. `above` is the distance of `cosine` from the mean of the
-    thirty nearest notes, in standard deviations, so that a vault of similar notes is judged by its own
-    spread. `margin` is the final score minus the score of the next row with different text, at most 0.5.
-    `held` is the logarithm of the share of the question that the best passage has, by lead. `missing` is the
-    part of the question that the note lacks. The unit of `held` and `missing` is a word that occurs in no
-    note.
+    thirty nearest notes, in standard deviations. A vault of similar notes is thus judged by its own spread.
+    `margin` is the final score minus the score of the next row with different text, at most 0.5. `held` is
+    the logarithm of the share of the question that the best passage has, by lead. `missing` is the part of
+    the question that the note lacks. `held` and `missing` are measured in words that occur in no note.
     """
 
     cosine: float
@@ -66,7 +65,7 @@ class MatchSignals(NamedTuple):
     passage: float
 
     def margin(self, following: Iterable[MatchSignals]) -> float:
-        """Return how far the score is above that of the first following row with different content."""
+        """Return how far the score is above that of the first later row with different content."""
         for row in following:
             if abs(row.cosine - self.cosine) >= _TWIN or abs(row.passage - self.passage) >= _TWIN:
                 return min(_MOST_MARGIN, self.score - row.score)
@@ -75,11 +74,11 @@ class MatchSignals(NamedTuple):
 
 @frozen
 class Calibration:
-    """The coefficients for one tier. A probability of at least `threshold` counts as an answer.
+    """The coefficients for one tier. A row counts as an answer if its probability is at least `threshold`.
 
     The threshold is the smallest value that meets two conditions. On each kind of notes, at most 5 % of the
-    questions without an answer get a strong row. If an answer exists, at least nine of ten strong rows are
-    correct. On Cranfield no threshold meets the second condition.
+    questions without an answer may get a strong row. If an answer exists, at least nine of ten strong rows
+    must be correct. On Cranfield no threshold meets the second condition.
     """
 
     intercept: float
@@ -106,8 +105,8 @@ CALIBRATIONS: Final[Mapping[str, Calibration]] = {
 class WordFeatures:
     """The features of one of the best notes in a full-text search, without vectors.
 
-    The names have the same meaning as in `Features`, but `margin` and `depth` are differences of BM25 scores,
-    divided by the highest possible score.
+    The names have the same meaning as in `Features`. However, `margin` and `depth` are differences of BM25
+    scores, divided by the highest possible score.
     """
 
     share: float
@@ -122,9 +121,10 @@ class WordFeatures:
 
 #: Mean BM25 score of the tenth row of a full-text search, divided by the highest possible score.
 TENTH_WORDS: Final = 0.368
-#: Fitted by `bench.lookup --mode fulltext` to the first three rows of searches for the questions (plain
-#: words) of the development collections, each in two halves. The threshold was chosen for 5 % false hits on
-#: the cross-validated probabilities. On the collections themselves it gives 1.4 to 5.2 %.
+#: Fitted by `bench.lookup --mode fulltext` to the first three rows of each search. The searches use the plain
+#: words of the questions of the development collections. Each collection was split into two halves. The
+#: threshold was chosen for 5 % false hits on the cross-validated probabilities. On the collections themselves
+#: it gives 1.4 to 5.2 %.
 WORDS_CALIBRATION: Final = Calibration(
     intercept=-4.734,
     weights={
@@ -140,8 +140,8 @@ def word_features(
 ) -> dict[int, WordFeatures]:
     """Return the features of the first three rows of a full-text search.
 
-    `found` must have the first ten rows, or all rows if there are fewer. Rows missing in `covered` and notes
-    without text of their own are left out.
+    `found` must have the first ten rows, or all rows if there are fewer. Rows that are missing in `covered`
+    and notes without text of their own are left out.
     """
     highest = _BM25_BOUND * sum(idf.values())
     if not found or not highest:
@@ -171,7 +171,7 @@ def word_features(
 class MeaningFeatures:
     """The features of one of the best notes in a semantic search, without BM25.
 
-    The names have the same meaning as in `Features`, but `margin` and `depth` are differences of
+    The names have the same meaning as in `Features`. However, `margin` and `depth` are differences of
     similarities. `passage_ahead` is `passage` minus the higher `passage` of the other two candidates.
     """
 
@@ -190,7 +190,7 @@ class MeaningFeatures:
 
 
 #: Printed by `python -m bench.lookup COLLECTIONS --mode semantic --fit --tier TIER` (`--draws 1` for the
-#: accurate tier). Fitted like `WORDS_CALIBRATION`, but with the questions as they are, and at most 5 % false
+#: accurate tier). The fit is that of `WORDS_CALIBRATION`, but with unchanged questions and at most 5 % false
 #: hits on the collections themselves.
 MEANING_CALIBRATIONS: Final[Mapping[str, Calibration]] = {
     "static": Calibration(
@@ -220,7 +220,7 @@ def meaning_features(
     """Return the features of the first three (serial, similarity) rows of a semantic search.
 
     `found` must have the first thirty rows above `threshold`, or all rows if there are fewer. `stems` is the
-    number of content stems in the question. Rows missing in `covered` are left out.
+    number of content stems in the question. Rows that are missing in `covered` are left out.
     """
     similarities = dict(found[:THIRTIETH])
     nearest, ahead = semantic_margins(similarities, threshold)
@@ -261,10 +261,10 @@ def probability(features: Features | WordFeatures | MeaningFeatures, calibration
 
 @define
 class MatchVerdict:
-    """Match strength of a row, and the probability (0..1) that the row answers the question.
+    """Match strength of a row, and the probability (0..1) that its note answers the question.
 
-    The class is not frozen because every search creates three instances, and attrs creates unfrozen instances
-    in a third of the time.
+    The class is not frozen, because every search creates three instances. attrs creates unfrozen instances in
+    a third of the time.
     """
 
     match: Strength
@@ -281,7 +281,10 @@ def judge(chances: Mapping[int, float], threshold: float) -> dict[int, MatchVerd
 
 
 def strength(chance: float | None, threshold: float) -> Strength:
-    """Return `strong` from `threshold`, `fair` from 0.13, otherwise `weak`. A chance of None is weak."""
+    """Return `strong` from `threshold` on, `fair` from 0.13 on, otherwise `weak`.
+
+    If `chance` is None, return `weak`.
+    """
     if chance is None or chance < min(FAIR, threshold):
         return "weak"
     return "strong" if chance >= threshold else "fair"
@@ -301,7 +304,7 @@ class LexicalLeg:
     def held(self, passage: float) -> float:
         """Return the logarithm of the share of the question that a passage has, given its lead (0..1).
 
-        A question weighs at least one word, because no word is rare in a vault of three notes.
+        A question counts as at least one unknown word, because no word is rare in a vault of three notes.
         """
         return math.log(_LEAST_HELD + passage * max(1.0, self._total() / self.unknown))
 
@@ -314,9 +317,9 @@ class LexicalLeg:
 
 
 def spread(similarities: Iterable[float], threshold: float) -> tuple[float, float]:
-    """Return mean and standard deviation of the thirty highest similarities.
+    """Return the mean and the standard deviation of the thirty highest similarities.
 
-    If fewer notes passed the threshold, the missing similarities count as equal to the threshold.
+    If fewer notes passed the threshold, each missing similarity counts as equal to the threshold.
     """
     highest = nlargest(THIRTIETH, similarities)
     lacking = THIRTIETH - len(highest)
@@ -326,12 +329,18 @@ def spread(similarities: Iterable[float], threshold: float) -> tuple[float, floa
 
 
 def above(similarity: float, mean: float, deviation: float) -> float:
-    """Return how many deviations a similarity is above the mean, or 0 for a note without a similarity."""
+    """Return by how many deviations a similarity is above the mean.
+
+    Return 0 for a note without a similarity.
+    """
     return (similarity - mean) / (deviation + _LEAST_SPREAD) if similarity else 0.0
 
 
 def semantic_margins(similarities: Mapping[int, float], threshold: float) -> tuple[float, float]:
-    """Return the highest similarity, and its distance to the second highest or else the threshold."""
+    """Return the highest similarity and its distance to the second highest.
+
+    If there is only one similarity, the distance is to the threshold.
+    """
     best, second = _two_best(similarities.values(), threshold)
     return best, max(0.0, best - second)
 
@@ -343,6 +352,9 @@ def crowd(similarities: Iterable[float], threshold: float) -> float:
 
 
 def _two_best(values: Iterable[float], least: float) -> tuple[float, float]:
-    """Return the two highest values. A missing first value is 0, a missing second value is `least`."""
+    """Return the two highest values.
+
+    A missing first value is 0, and a missing second value is `least`.
+    """
     ordered = nlargest(2, values)
     return (ordered[0] if ordered else 0.0), (ordered[1] if len(ordered) > 1 else least)

@@ -1,10 +1,10 @@
-"""Mixing: the ranks of hits in other files of the vault between the notes of an answer.
+"""Mixing: where hits in other files of the vault rank between the notes of an answer.
 
-Scores of two indexes cannot be compared, because each index has its own word frequencies. The probability
-that a hit answers the question (`lithos.search.ranking.match_strength`) can be compared. The numbers below
-were chosen on the development collections and on questions about other files (`bench/attachments.py` of
-ee169747). Of 100 such questions, 76 are answered within ten rows and 50 by the first row, while the three
-rows that may be mixed in could answer 85. nDCG of questions about notes falls by 0.2 and 0.3 of 100.
+Scores of two indexes cannot be compared, because each index has its own word frequencies. The probabilities
+that hits answer the question (`lithos.search.ranking.match_strength`) can be compared. The numbers below were
+chosen on the development collections and on questions about other files (`bench/attachments.py` of ee169747).
+Of 100 such questions, 76 are answered within ten rows and 50 by the first row. The three rows that may be
+mixed in could answer 85. The nDCG of questions about notes falls by 0.2 and 0.3 of 100.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from attrs import frozen
 
 from lithos.search.ranking.match_strength import CANDIDATES
 
-#: Maximum number of rows per ten that are not notes.
+#: Maximum number of rows in ten that are hits in other files.
 MOST_MIXED: Final = 3
 #: A hit ranks before a note if its probability is at least `LEAST` and more than `LEAD` times that of the
 #: note.
 LEAD: Final = 1.5
 LEAST: Final = 0.06
 #: Page size from which hits replace the last notes, maximum number of such hits, and their minimum
-#: probability. The probability must also reach that of the best note.
+#: probability. Their probability must also reach that of the best note.
 FULL: Final = 10
 MOST_LAST: Final = 2
 SLIGHT: Final = 0.02
@@ -31,7 +31,9 @@ SLIGHT: Final = 0.02
 
 @frozen
 class MixCandidate:
-    """A hit to be mixed: the probability that it answers (None if unknown) and its score, both 0..1.
+    """A hit to be mixed, with its score and the probability (None if unknown) that it answers.
+
+    The score and the probability are 0..1.
 
     A hit without `leads` never ranks before a note.
     """
@@ -43,7 +45,7 @@ class MixCandidate:
 
 @frozen
 class MixedHit:
-    """One row of a mixed answer: the number of the note or other hit, and the score."""
+    """One row of a mixed answer: the number of the note or of the other hit, and the score."""
 
     number: int
     is_note: bool
@@ -51,15 +53,17 @@ class MixedHit:
 
 
 def mix(notes: Sequence[MixCandidate], others: Sequence[MixCandidate], limit: int) -> list[MixedHit]:
-    """Return at most `limit` rows of notes and other hits, best first, with the notes in their own order.
+    """Return at most `limit` rows of notes and other hits, best first.
+
+    The order of the notes does not change.
 
     At most three of ten rows are other hits, unless there are too few notes. Scores never rise from row to
-    row: the score of a hit among notes is limited by its neighbours.
+    row, so the score of a hit among notes is limited by its neighbours.
     """
     most = max(1, limit * MOST_MIXED // 10)
     first = list(enumerate(others[:CANDIDATES]))
     waiting = [each for each in first if each[1].leads and _chance(each[1]) >= LEAST][:most]
-    # If the match strength of notes is unknown, no hit of another kind ranks before them.
+    # If the match strength of the notes is unknown, no other hit ranks before the notes.
     best = [1.0 if note.chance is None else note.chance for note in notes]
     for number in range(len(best) - 2, -1, -1):
         best[number] = max(best[number], best[number + 1])

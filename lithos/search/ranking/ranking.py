@@ -1,4 +1,4 @@
-"""Ranking: fusion of full-text and semantic scores, and scaled scores and reasons of scouts.
+"""Ranking: fusion of full-text and semantic scores, and the scaled scores and reasons of scouts.
 
 `blend` (weighted sum) and `reciprocal_rank` (RRF) fuse the results of several searches (docs/spec/search.md
 §5). The other functions are for retrieval (docs/spec/memory.md §1).
@@ -14,10 +14,10 @@ from typing import Final, TypeVar
 
 from attrs import frozen
 
-#: The key of a hit. Hits with equal scores are ordered by key.
+#: The type of a hit's key. Hits with equal scores are ordered by key.
 K = TypeVar("K", int, str)
 
-#: Number of hits sorted at once. Ordinary searches use no more.
+#: Number of best hits sorted at first. Ordinary searches use no more.
 _SOON: Final = 60
 
 
@@ -30,9 +30,10 @@ def blend(
 ) -> Iterator[tuple[K, float]]:
     """Fuse BM25 and similarity: `(1 - weight) * lexical + weight * semantic`, scaled to 0..1.
 
-    Lexical scores (not negative) are divided by the highest score. Similarities are stretched between the
-    lowest and the highest. If all scores of a ranking are equal, each counts as 1. A missing ranking counts
-    as 0. The best key is first, ties are ordered by key. If a key is repeated, its best score counts.
+    Lexical scores (not negative) are divided by the highest score. Similarities are scaled from the range
+    between the lowest and the highest to 0..1. If all scores of a ranking are equal, each counts as 1. A
+    missing ranking counts as 0. The best key is first, and ties are ordered by key. If a key is repeated, its
+    best score counts.
     """
     words, meaning = blend_parts(lexical, semantic, weight)
     for key, score in meaning.items():
@@ -43,7 +44,7 @@ def blend(
 def blend_parts(
     lexical: Sequence[tuple[K, float]], semantic: Sequence[tuple[K, float]], weight: float
 ) -> tuple[dict[K, float], dict[K, float]]:
-    """Return the contributions of both rankings to each key. `blend` adds them up."""
+    """Return the contributions of both rankings to the score of each key. `blend` adds them."""
     words, meaning = _best_scores(lexical), _best_scores(semantic)
     return (
         _scale(words, 1 - weight, lowest=0.0),
@@ -52,9 +53,12 @@ def blend_parts(
 
 
 def reciprocal_rank(legs: Sequence[Sequence[K]], k: int = FUSION_K) -> list[tuple[K, float]]:
-    """Fuse rankings: the score is the sum of `1 / (k + rank)`, ranks from 1. Best first, ties by key.
+    """Fuse rankings by reciprocal rank.
 
-    If a key is repeated in one ranking, its first place counts.
+    The best key is first, and ties are ordered by key. The score of a key is the sum of `1 / (k + rank)` over
+    the rankings, with ranks from 1.
+
+    If a key is repeated in one ranking, its first rank counts.
     """
     scores: dict[K, float] = {}
     for leg in legs:
@@ -64,11 +68,14 @@ def reciprocal_rank(legs: Sequence[Sequence[K]], k: int = FUSION_K) -> list[tupl
 
 
 def reciprocal_parts(leg: Sequence[K], k: int = FUSION_K) -> dict[K, float]:
-    """Return the contribution of one ranking to each key. `reciprocal_rank` adds up all rankings."""
+    """Return the contribution of one ranking to each key.
+
+    `reciprocal_rank` adds the contributions of all rankings.
+    """
     return {key: 1 / (k + rank) for rank, key in enumerate(dict.fromkeys(leg), start=1)}
 
 
-#: Reciprocal rank fusion score of a note that is first in both rankings.
+#: Reciprocal rank fusion score of a note that is first in both rankings. This is the highest possible score.
 HIGHEST_RECIPROCAL: Final = 2 / (FUSION_K + 1)
 #: Number of best hits that lead coverage reorders.
 LED: Final = 60
@@ -77,9 +84,11 @@ LED: Final = 60
 def add_lead(
     fused: Iterator[tuple[K, float]], coverage: Callable[[list[K]], Mapping[K, float]], weight: float
 ) -> tuple[list[tuple[K, float]], Iterator[tuple[K, float]]]:
-    """Order the 60 best keys by `score + weight * coverage`, both 0..1, and scale the scores to 0..1 again.
+    """Order the 60 best keys by `score + weight * coverage` and scale the scores to 0..1.
 
-    Returns the ordered keys, and the remaining keys in their old order, which have no higher scores.
+    Score and coverage are 0..1.
+
+    Returns the ordered keys, and the remaining keys in their old order. No remaining key has a higher score.
     `coverage` returns the lead coverage of keys, and 0 if unknown. Ties are ordered by key.
     """
     best = list(islice(fused, LED))
@@ -90,7 +99,7 @@ def add_lead(
     return order_by_score(led), ((key, score / (1 + weight)) for key, score in fused)
 
 
-#: Share of the better neighbour's score that is added to a conversation turn.
+#: Share of the better neighbour's score that a conversation turn gets in addition to its own score.
 NEIGHBOUR: Final = 0.3
 
 
@@ -99,8 +108,9 @@ def add_neighbours(
 ) -> tuple[Iterator[tuple[K, float]], dict[K, float], float]:
     """Add to each conversation turn a share of the score of its better neighbour.
 
-    `beside` returns the neighbours of one of the `turns`. Returns the scores, the added parts and the divisor
-    of both: the highest sum, or 1 if no sum is higher. Without turns nothing is added.
+    `beside` returns the neighbours of one of the `turns`. The function returns the scores, the added parts
+    and the divisor of both. The divisor is the highest sum, or 1 if no sum is higher. Without turns nothing
+    is added.
     """
     scores = dict(fused)
     found = [key for key in scores if key in turns]
@@ -124,7 +134,10 @@ def _best_scores(leg: Sequence[tuple[K, float]]) -> dict[K, float]:
 
 
 def _scale(scores: dict[K, float], share: float, lowest: float) -> dict[K, float]:
-    """Scale scores between `lowest` and the highest to 0..`share`. If all are equal, each becomes `share`."""
+    """Scale scores from the range between `lowest` and the highest to 0..`share`.
+
+    If all scores are equal, each becomes `share`.
+    """
     highest = max(scores.values(), default=0.0)
     if highest == min(scores.values(), default=0.0):
         return dict.fromkeys(scores, share)
@@ -142,19 +155,19 @@ def order_by_score(scores: Mapping[K, float]) -> list[tuple[K, float]]:
 
 
 def _sort_gradually(scores: Mapping[K, float]) -> Iterator[tuple[K, float]]:
-    """Lazy `order_by_score`. Sorts the first hits at once, and the rest only on demand."""
+    """Sort like `order_by_score`, but lazily: sort the first hits at once, and the rest only on demand."""
     least = _score_at(scores, _SOON)
     yield from order_by_score({key: score for key, score in scores.items() if score >= least})
     yield from order_by_score({key: score for key, score in scores.items() if score < least})
 
 
 def _score_at(scores: Mapping[K, float], place: int) -> float:
-    """Return the score at a place, counted from 1, or the lowest score if there are fewer places."""
+    """Return the score at a rank, counted from 1. If there are fewer ranks, return the lowest score."""
     ordered = sorted(scores.values(), reverse=True)
     return ordered[min(place, len(ordered)) - 1] if ordered else 0.0
 
 
-#: The scouts that find candidates, in the order of the table in the spec.
+#: The scouts, which find candidates, in the order of the table in the spec.
 SCOUTS: Final = (
     "vector",
     "lexical",
@@ -170,7 +183,7 @@ SCOUTS: Final = (
 
 @frozen
 class ScoutHit:
-    """The score of one scout for one note, not scaled, with the reason."""
+    """The unscaled score that a scout gave a note, with the reason."""
 
     id: str
     score: float
@@ -178,11 +191,11 @@ class ScoutHit:
 
 
 def scale(candidates: Sequence[ScoutHit]) -> dict[str, float]:
-    """Min-max scale the scores of one scout to 0..1. Equal scores, or a single score, become 1.0.
+    """Scale the scores of one scout to 0..1 (min-max). If all scores are equal, each becomes 1.0.
 
     If a note is repeated, its best score counts.
     """
-    # A scout may find thousands of notes, so the code makes few calls per candidate here and below.
+    # A scout may find thousands of notes. The code here and below therefore makes few calls per candidate.
     best = {candidate.id: candidate.score for candidate in candidates}
     if len(best) < len(candidates):
         for candidate in candidates:
@@ -197,7 +210,7 @@ def scale(candidates: Sequence[ScoutHit]) -> dict[str, float]:
 
 
 def merge(found: Mapping[str, Sequence[ScoutHit]]) -> dict[str, float]:
-    """Return by note id the highest scaled score that any scout gave the note."""
+    """Return by note id the highest scaled score that any scout gave to the note."""
     pool: dict[str, float] = {}
     for candidates in found.values():
         for note_id, score in scale(candidates).items():
@@ -207,7 +220,10 @@ def merge(found: Mapping[str, Sequence[ScoutHit]]) -> dict[str, float]:
 
 
 def explain(found: Mapping[str, Iterable[ScoutHit]], note_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return the reasons of all scouts for each of the notes, in table order, without duplicates."""
+    """Return the reasons of all scouts for each of the notes.
+
+    The reasons are in table order and without duplicates.
+    """
     reasons: dict[str, dict[str, None]] = {note_id: {} for note_id in note_ids}
     for scout in SCOUTS:
         for candidate in found.get(scout, ()):

@@ -1,7 +1,8 @@
-"""Corrections of a fused ranking for single notes: top places, names in the question, missing text.
+"""Corrections of a fused ranking for single notes, by top ranks, names in the question and missing text.
 
-See docs/spec/search.md §5. Each rule moves few notes and keeps the scores descending. A note that moves up
-gets a score just above the next note, and a note that moves down a score just below the previous note.
+See docs/spec/search.md §5. Each rule moves few notes, and scores still fall from row to row. A note that
+moves up gets a score just above the next note. A note that moves down gets a score just below the previous
+note.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 from lithos.search.ranking.ranking import K, order_by_score
 
-#: Number of top places of each ranking that are checked, and the highest place that is reserved.
+#: Number of top ranks of each ranking that are checked, and the best rank to which a note is moved.
 NEAR_TOP: Final = 10
 OWED: Final = 8
 
@@ -21,15 +22,17 @@ OWED: Final = 8
 def keep_places(
     ranked: Sequence[tuple[K, float]], legs: tuple[Collection[K], Collection[K]]
 ) -> Sequence[tuple[K, float]]:
-    """Return `ranked` with notes that are near the top of both rankings moved up to their lower place there.
+    """Return `ranked` after moving up the notes that are near the top of both rankings.
 
-    A note is near the top if it is among the first ten. It is moved to eighth place at best. Reserving is
-    always possible, since k such notes need only the first k places. If several notes may come next, the note
-    with the best score does.
+    Each of these notes moves up to the worse of its two ranks, unless it already has a better rank.
+
+    A note is near the top if it is among the first ten. It is moved to rank eight at best. This is always
+    possible, because k such notes need only the first k ranks. If several notes may be next, the note with
+    the best score is.
     """
     first, second = ({key: at for at, key in enumerate(islice(leg, NEAR_TOP), start=1)} for leg in legs)
     places = {key: at for at, (key, _) in enumerate(ranked, start=1)}
-    # Comprehensions without calls, since this code runs in every search.
+    # Comprehensions without calls are used, because this code runs in every search.
     lower = {
         key: at if at > second[key] else second[key]
         for key, at in first.items()
@@ -50,7 +53,7 @@ def keep_places(
 
 
 def _latest(due: Collection[int], filled: int) -> int | None:
-    """Return the first place up to which every free place is reserved, or None if there is no such place."""
+    """Return the first rank up to which every free rank is reserved. Return None if there is no such rank."""
     for place in sorted(due):
         if sum(each <= place for each in due) >= place - filled:
             return place
@@ -58,7 +61,7 @@ def _latest(due: Collection[int], filled: int) -> int | None:
 
 
 def _raised(ranked: list[tuple[K, float]]) -> list[tuple[K, float]]:
-    """Return the ranking with strictly falling scores, raising each score that does not fall."""
+    """Return the ranking with strictly falling scores. Scores that do not fall are raised."""
     behind = -math.inf
     for i in range(len(ranked) - 1, -1, -1):
         key, score = ranked[i]
@@ -68,9 +71,10 @@ def _raised(ranked: list[tuple[K, float]]) -> list[tuple[K, float]]:
 
 
 def lift_named(ranked: Sequence[tuple[K, float]], named: Mapping[K, float]) -> Sequence[tuple[K, float]]:
-    """Add to each note named in the question the square of the name's share of the question (0..1).
+    """Raise the scores of the notes whose names are in the question.
 
-    Scores may then be as high as `highest_named`. A note whose name is the whole question is first.
+    The added score is the square of the name's share of the question (0..1). Scores may then be as high as
+    `highest_named`. A note whose name is the whole question is first.
     """
     if not named:
         return ranked
@@ -85,10 +89,10 @@ def highest_named(named: Mapping[K, float]) -> float:
 def sink_bare(
     ranked: Sequence[tuple[K, float]], bare: Mapping[K, float], shares: Mapping[K, float]
 ) -> Sequence[tuple[K, float]]:
-    """Move notes without text behind all notes with text that contain as much of the question.
+    """Move each note without text below all notes with text that contain as much of the question.
 
-    `bare` has the shares of the question's words, by idf, in notes without text, and `shares` those in all
-    other notes.
+    `bare` has the notes without text, `shares` all other notes. Both give the share of the question's words,
+    by idf, that the note contains.
     """
     if not bare:
         return ranked

@@ -1,4 +1,4 @@
-"""Lines that say nothing (greetings, farewells), and questions that ask for a complete list."""
+"""Detection of lines without information (greetings), and of questions that ask for a complete list."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ADDRESSED: Final = re.compile(r",? [A-Z][a-z]+(?=[!.?,]|\Z)")
 
 
 def is_greeting(text: str) -> bool:
-    """Return whether each line of a text is only a greeting or farewell, apart from the speaker's name."""
+    """Return whether each line of a text is only a greeting or farewell. The speaker's name is ignored."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return bool(lines) and all(_only_greets(line) for line in lines)
 
@@ -44,5 +44,5 @@ _ALL: Final = re.compile(
 
 
 def wants_all(question: str) -> bool:
-    """Return whether an English question asks for all items instead of one."""
+    """Return whether an English question asks for all items instead of a single item."""
     return _ALL.match(question[:200]) is not None

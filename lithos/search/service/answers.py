@@ -1,4 +1,4 @@
-"""Cache lookups: notes that probably answer a question, or the best candidates if no note does.
+"""Search for notes that probably answer a question, with candidates if no note does.
 
 See docs/spec/search.md §6.
 """
@@ -21,7 +21,8 @@ from lithos.text.snippet import truncate
 
 #: Maximum number of characters of the line shown for a candidate.
 LINE: Final = 120
-#: Number of ranked rows that are searched for candidates. Some rows may be quarantined or without text.
+#: Number of ranked rows among which candidates are searched. Some of the rows may be quarantined or have no
+#: text.
 _LOOKED_AT: Final = 4 * CANDIDATES
 
 
@@ -43,7 +44,7 @@ class CacheCandidate:
 
 @frozen
 class LikelyAnswers:
-    """The notes that probably answer a question, best first, and the ranking they were taken from."""
+    """The notes that probably answer a question, best first, and the ranking from which they were taken."""
 
     likely: Sequence[CachedAnswer] = ()
     ranking: HybridRanking = field(default=NOTHING_RANKED, repr=False)
@@ -51,7 +52,7 @@ class LikelyAnswers:
 
 @define(eq=False)
 class AnswerFinder:
-    """Finds the answers of cache lookups with a hybrid search. Does not record anything."""
+    """Finds the answers of cache lookups with a hybrid search. Nothing is recorded."""
 
     _search: Search
     _catalogue: Catalogue
@@ -59,7 +60,7 @@ class AnswerFinder:
     async def find(self, query: str, limit: int, tags: tuple[str, ...]) -> LikelyAnswers:
         """Return at most `limit` notes that probably answer a question. Raises `SearchBackendFailed`.
 
-        The notes come from the first three rows of a hybrid search, best first.
+        Only the first three rows of a hybrid search are considered. The best note is first.
         """
         if not query.strip():
             return LikelyAnswers()
@@ -78,7 +79,9 @@ class AnswerFinder:
         return LikelyAnswers(likely, ranking)
 
     async def name(self, query: str, answers: LikelyAnswers, first: Sequence[Entry]) -> list[CacheCandidate]:
-        """Return up to three candidates for a cache miss: the entries of `first`, then the best ranked notes.
+        """Return up to three candidates for a cache miss.
+
+        The entries of `first` come before the best of the ranked notes.
 
         Duplicates, quarantined notes and notes without text of their own are left out.
         """

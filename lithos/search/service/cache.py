@@ -18,13 +18,13 @@ from lithos.search.service.answers import AnswerFinder, CacheCandidate, LikelyAn
 from lithos.search.service.search import Search
 from lithos.text.words.list_filters import has_tags
 
-#: Returns the ids of notes that were cited for a similar question, nearest question first.
+#: Returns the ids of notes that were cited for similar questions. The nearest question is first.
 CitedBefore: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
 
 
 @frozen(kw_only=True)
 class CacheRequest:
-    """A cache lookup: the question, and the limits on age and confidence of a hit."""
+    """A cache lookup: the question, and the limits on the age and confidence of a hit."""
 
     query: str
     source_url: str | None = None
@@ -36,7 +36,7 @@ class CacheRequest:
 
 @frozen
 class CacheAnswer:
-    """The cached note on a hit. A miss may have the id of a stale note to update.
+    """The cached note if there is a hit. A miss may have the id of a stale note to update.
 
     `because` is the reason for the hit: `match` (with its probability), `cited_before` or `source_url`. A
     miss has up to three `candidates`.
@@ -74,7 +74,10 @@ class CacheLookup:
         self._cited_before = cited_before
 
     async def look_up(self, request: CacheRequest) -> CacheAnswer:
-        """Look up the cache. Return the fresh candidate of highest confidence, or the id of a stale note."""
+        """Look up a question in the cache.
+
+        Return the fresh candidate with the highest confidence, or else the id of a stale note.
+        """
         stale: Entry | None = None
         best: _Candidate | None = None
         candidates, answers = await self._cache_candidates(request)

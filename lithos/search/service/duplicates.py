@@ -1,6 +1,6 @@
-"""Duplicate detection: the nearest notes by vector, confirmed by shared word pairs.
+"""Duplicate detection: the nearest notes by vector are confirmed by shared word pairs.
 
-`similar` runs while a note is created (docs/spec/copies.md §4). It only warns: no write is refused.
+`similar` runs while a note is created (docs/spec/copies.md §4). It only warns and never refuses a write.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from lithos.text.words.similarity import likeness, match_of, word_pairs
 
 log = get_logger("lithos.duplicates")
 
-#: Number of passages of a new note to search for, number of leading characters from which the passages are
-#: taken, and number of nearest notes per passage.
+#: Number of passages of a new note to search for, number of leading characters that contain the passages, and
+#: number of nearest notes per passage.
 PASSAGES: Final = 4
 OPENING: Final = 8_000
 NEAREST: Final = 8
-#: Number of notes to compare with the new note, and number of characters compared of each.
+#: Number of notes that are compared with the new note, and number of characters of each that are compared.
 COMPARED: Final = 4
 CHARACTERS: Final = 8_000
-#: Checks per second on average, and the size of a burst. A caller that creates notes faster, such as an
-#: import program, gets warnings for the first notes only. Its writes are not slowed down.
+#: Average number of checks per second, and maximum number of checks in a burst. A caller that creates notes
+#: faster, such as an import program, gets warnings only for its first notes. Its writes are not slowed down.
 RATE, BURST = 20.0, 32
-#: Maximum number of seconds that a finished write waits for the check, which takes a few milliseconds.
+#: Maximum number of seconds that a finished write waits for the check. A check takes a few milliseconds.
 PATIENCE: Final = 0.5
-#: Maximum number of notes in a warning.
+#: Maximum number of notes that a warning lists.
 TOLD: Final = 3
 
 
 @define(eq=False)
 class Duplicates:
-    """Finds notes that repeat a new note."""
+    """Finds notes that have the same content as a new note."""
 
     _semantic: SemanticBackend
     _catalogue: Catalogue
@@ -61,10 +61,10 @@ class Duplicates:
     async def beside(
         self, new: NewNote, write: Callable[[], Awaitable[WriteOutcome]]
     ) -> tuple[WriteOutcome, list[Similar]]:
-        """Write a note. Return the outcome and at most three similar notes, the most similar first.
+        """Write a note. Return the outcome and at most three similar notes, with the most similar first.
 
-        The search runs during the write, so it may find the new note, which is left out. Raises the errors of
-        the write.
+        The search runs during the write, so it may find the new note itself, which is left out. Raises the
+        errors of the write.
         """
         if not self._may_look():
             return await write(), []
@@ -98,9 +98,9 @@ class Duplicates:
         return True
 
     def similar(self, new: NewNote) -> list[Similar]:
-        """Return notes that may repeat a new note, the most similar first. Blocks.
+        """Return notes that may have the same content as a new note, with the most similar first. Blocks.
 
-        The new note may be among them. Without vectors the result is empty, since no caller waits for
+        The new note may be among them. Without vectors the result is empty, because a write does not wait for
         vectors.
         """
         texts = self._passages(new)
@@ -115,7 +115,7 @@ class Duplicates:
         return [passages[place * len(passages) // number].embedded for place in range(number)]
 
     def _confirm(self, new: NewNote, near: Mapping[int, float]) -> list[Similar]:
-        """Return those of the nearest visible notes that share enough word pairs with the new note."""
+        """Return the visible notes in `near` that share enough word pairs with the new note."""
         gate = RetrievalFilter(agent_id=new.agent)
         known = ((similarity, self._catalogue.at_serial(serial)) for serial, similarity in near.items())
         seen = [(each, entry) for each, entry in known if entry is not None and gate.passes(entry)]
@@ -132,7 +132,7 @@ class Duplicates:
 
 
 def read_bodies(files: NoteFiles, entries: Iterable[Entry]) -> list[str | None]:
-    """Return the current bodies from the files, None for each unreadable file. Blocks and fills no cache."""
+    """Read the current bodies from the files. Unreadable files give None. Blocks and fills no cache."""
     texts: list[str | None] = []
     for entry in entries:
         try:

@@ -1,7 +1,6 @@
 """Explanations of a search: the rank of a note in each ranking, and the parts of its score.
 
-Explanations are for people who examine a search. An explanation runs the search again with the same
-functions.
+Explanations are for people who examine a search. To explain a search, the same functions run it again.
 """
 
 from __future__ import annotations
@@ -26,7 +25,10 @@ MOST_TITLED: Final = 1_000
 
 @frozen(kw_only=True)
 class WordsPart:
-    """Full-text result: rank from 1, BM25, its shares from title and headings, and part of the score."""
+    """Full-text result of a note: rank (from 1), BM25 score and contribution to the total score.
+
+    `title` and `headings` are the shares of these fields in the BM25 score.
+    """
 
     rank: int
     bm25: float
@@ -37,7 +39,11 @@ class WordsPart:
 
 @frozen(kw_only=True)
 class MeaningPart:
-    """Semantic result of a note: rank from 1, similarity of the best passage, and part of the score."""
+    """Semantic result of a note.
+
+    `rank` counts from 1, `similarity` is that of the best passage, and `part` is the contribution to the
+    total score.
+    """
 
     rank: int
     similarity: float
@@ -46,10 +52,10 @@ class MeaningPart:
 
 @frozen(kw_only=True)
 class LeadPart:
-    """How early a note contains the query words, 0..1: in all, in title and opening, in the best passage.
+    """How early a note contains the query words: in total, in its title and opening, and in its best passage.
 
-    `share` is the share of the query words, by idf, that the note contains. `part` is the contribution of
-    `coverage` to the score.
+    All values are 0..1. `share` is the share of the query words, by idf, that the note contains. `part` is
+    the contribution of `coverage` to the score.
     """
 
     coverage: float
@@ -61,15 +67,15 @@ class LeadPart:
 
 @frozen(kw_only=True)
 class Explanation:
-    """The parts of a note's score, which add up to it.
+    """The parts of a note's score. Their sum is the score.
 
-    A ranking that the search mode does not use has part 0.
+    The part of a ranking is 0 if the search mode does not use that ranking.
     """
 
     words: WordsPart | None = None
     meaning: MeaningPart | None = None
     lead: LeadPart | None = None
-    #: Walk of the note in a graph search, else None. The parts of the walk add up to the score.
+    #: Results of the note in a graph search, else None. The parts of the walk add up to the score.
     walk: Walk | None = None
     #: Probability that the note answers the question. Only known for the first three rows.
     probability: float | None = None
@@ -100,7 +106,10 @@ class Explainer:
     def tell_hybrid(
         self, query: str, filters: Filters, ranking: HybridRanking, serials: Collection[int]
     ) -> dict[int, Explanation]:
-        """Return by serial the results of a note in each ranking and their parts of the hybrid score."""
+        """Return by serial the explanation of a note in a hybrid search.
+
+        An explanation has the note's results in each ranking, with their parts of the score.
+        """
         words, meaning, lead = self._hybrid.parts(ranking)
         chances = self._hybrid.chances(ranking)
         found = self.tell_words(
@@ -136,9 +145,9 @@ class Explainer:
         found: Sequence[tuple[int, float]],
         serials: Collection[int],
     ) -> dict[int, WordsPart]:
-        """Return by serial the rank and BM25 in a full-text ranking, with the shares of title and headings.
+        """Return the full-text rank and BM25 score of notes by serial, with the shares of title and headings.
 
-        The shares include ranked words only, not phrases or required terms.
+        The shares count only ranked words. Phrases and required terms are not included.
         """
         title = self._field_scores(node, "title", TITLE_BOOST, filters)
         headings = self._field_scores(node, "headings", HEADINGS_BOOST, filters)
@@ -156,7 +165,7 @@ class Explainer:
     def _field_scores(
         self, node: Node | None, name: str, boost: float, filters: Filters
     ) -> Mapping[int, float]:
-        """Return the contribution of one field of the notes to BM25."""
+        """Return the contribution of one field of the notes to their BM25 scores."""
         narrowed = _narrow(node, name)
         if narrowed is None:
             return {}
@@ -168,7 +177,7 @@ class Explainer:
 
 
 def _narrow(node: Node | None, name: str) -> Node | None:
-    """Return the ranked words of a query, restricted from all fields to one field."""
+    """Return only the ranked words of a query, searched in one field instead of all fields."""
     if isinstance(node, Word):
         return Word(name, node.text) if node.field is None else None
     if isinstance(node, Boosted):
@@ -186,7 +195,7 @@ def words_alone(
 ) -> dict[int, Explanation]:
     """Return the explanations of a full-text search, whose only score is BM25.
 
-    Semantic results are kept without a part.
+    Semantic results are included, but their parts are 0.
     """
     nothing = Explanation()
     return {

@@ -1,6 +1,6 @@
-"""Graph search: traversal from seed notes, ranked by PageRank, distance and semantic similarity.
+"""Graph search: notes linked from seed notes, ranked by PageRank, distance and semantic similarity.
 
-The module also has `Nearest`: nearest-neighbour queries to the vector index with search filters.
+The module also has `Nearest`, which queries the vector index with search filters.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ COMPARED = 500
 
 @frozen
 class Walk:
-    """The results of a note in a graph search: distance in links from a seed, and rank in each ranking.
+    """The results of a note in a graph search.
+
+    The results are the distance in links from a seed, and the rank in each ranking.
 
     `meaning` is None if the note is not in the semantic ranking.
     """
@@ -93,13 +95,16 @@ class Walk:
 
     @property
     def parts(self) -> tuple[float, float, float]:
-        """Return the parts of PageRank, distance and semantic similarity. Their sum is the score."""
+        """Return the parts of the score by PageRank, distance and semantic similarity.
+
+        The sum of the parts is the score.
+        """
         of_meaning = 0.0 if self.meaning is None else 1 / (FUSION_K + self.meaning)
         return 1 / (FUSION_K + self.central), 1 / (FUSION_K + self.near), of_meaning
 
 
 class Centrality:
-    """PageRank of all notes, computed on demand, once per version of the link graph."""
+    """PageRank of all notes. It is computed on demand, once per version of the link graph."""
 
     def __init__(self, catalogue: Catalogue, reading: Blocking) -> None:
         self._catalogue = catalogue
@@ -136,10 +141,12 @@ class GraphSearch:
     async def search(
         self, query: str, seeds: Sequence[str], depth: int, filters: Filters, threshold: float
     ) -> list[tuple[int, float]]:
-        """Return serials and scores of the notes at most `depth` links from a seed that pass the filters.
+        """Return the serials and scores of the notes that are linked to a seed.
 
-        The best note is first, ties are ordered by id. Unknown seeds are left out. If the query is blank or
-        no model is loaded, links alone decide the ranking.
+        A note must pass the filters and be at most `depth` links away.
+
+        The best note is first, and ties are ordered by id. Unknown seeds are left out. If the query is blank
+        or no model is loaded, only links determine the ranking.
         """
         steps = await self._reach(seeds, depth, filters)
         ids = {entry.serial: note_id for note_id in steps if (entry := self._catalogue.get(note_id))}
@@ -164,7 +171,10 @@ class GraphSearch:
         return passing
 
     async def _order_by_meaning(self, query: str, serials: Sequence[int], threshold: float) -> list[int]:
-        """Return the notes similar to the query, nearest first. Empty without a model."""
+        """Return the notes that are similar to the query, nearest first.
+
+        The result is empty without a model.
+        """
         if not query.strip() or not serials:
             return []
         try:
@@ -178,14 +188,17 @@ class GraphSearch:
         return [hit.serial for hit in found if hit.serial in wanted][:NEAREST]
 
     async def _rank(self, steps: Mapping[str, int], by_meaning: Sequence[str]) -> list[tuple[str, float]]:
-        """Return the reciprocal rank fusion of PageRank, distance (ties by PageRank) and semantic ranking."""
+        """Return the reciprocal rank fusion of PageRank, distance and similarity.
+
+        Notes at the same distance are ordered by PageRank.
+        """
         places = await self.centrality.places()
         return await self._reading.run(lambda: reciprocal_rank([*_order(steps, places), by_meaning]))
 
     async def explain(
         self, query: str, seeds: Sequence[str], depth: int, filters: Filters, threshold: float
     ) -> dict[str, Walk]:
-        """Return by note id the results from which `search` computes the ranking."""
+        """Return by note id the results from which `search` computes its ranking."""
         steps = await self._reach(seeds, depth, filters)
         ids = {entry.serial: note_id for note_id in steps if (entry := self._catalogue.get(note_id))}
         nearest = await self._order_by_meaning(query, list(ids), threshold)
@@ -203,7 +216,7 @@ class GraphSearch:
 
 
 def _order(steps: Mapping[str, int], places: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """Return the reached notes ordered by PageRank, and ordered by distance."""
+    """Return the reached notes twice: ordered by PageRank, and ordered by distance."""
     last = len(places) + 1
     central = sorted(steps, key=lambda note_id: (places.get(note_id, last), note_id))
     return central, sorted(central, key=steps.__getitem__)

@@ -1,4 +1,4 @@
-"""Hybrid search: full-text and semantic ranking are fused, ordered by lead coverage and rated.
+"""Hybrid search: full-text and semantic ranking are fused, reordered by lead coverage and rated.
 
 See docs/spec/search.md §5 and §6. `lithos_search`, `lithos_retrieve` and `lithos_cache_lookup` use this
 ranking.
@@ -56,11 +56,11 @@ from lithos.text.snippet import Terms
 
 #: Minimum number of candidates from each ranking of a hybrid search.
 LEG_NOTES: Final = 200
-#: Number of candidates from each ranking per wanted result, if this is more than the minimum.
+#: Number of candidates from each ranking per wanted result. It applies if the product exceeds the minimum.
 LEG_SHARE: Final = 5
-#: Share of the semantic score in `blend`, by whether the accurate tier answers.
+#: Share of the semantic score in `blend`. The key shows whether the accurate tier answers.
 SEMANTIC_WEIGHTS: Final = {False: 0.2, True: 0.4}
-#: Maximum number of characters of a full-text query. Each pair of characters in a script without spaces is a
+#: Maximum number of characters of a full-text query. In a script without spaces, each pair of characters is a
 #: term, and 300,000 terms block the event loop for twenty seconds. Semantic search gets the whole query.
 LONGEST_QUERY: Final = 4_000
 
@@ -69,10 +69,12 @@ _serial_and_similarity = itemgetter(0, 2)  # fields of a `VectorHit`
 
 @frozen(kw_only=True)
 class HybridRanking:
-    """A hybrid ranking: (serial, score) pairs, best first, iterable once. `lexical` has the full-text scores.
+    """A hybrid ranking of (serial, score) pairs, best first.
 
-    `features` covers the first three rows. It is empty if an index failed: `failed` names the index, and
-    `message` gives the reason. `is_all`: neither index would find more notes.
+    The ranking can be iterated only once. `lexical` has the full-text scores.
+
+    `features` covers the first three rows. If an index failed, `features` is empty, `failed` names the index,
+    and `message` gives the reason. `is_all` is True if neither index would find more notes.
     """
 
     scores: Iterable[tuple[int, float]]
@@ -86,11 +88,11 @@ class HybridRanking:
     #: Lead coverage of the best notes, and the share of the semantic score in `blend`.
     covered: Mapping[int, Covered] = field(factory=dict)
     weight: float = 0.0
-    #: Changes of scores by names, reserved places and missing text. Every score is divided by `highest`, the
-    #: highest possible score.
+    #: Changes of scores because of names, reserved ranks and missing text. Every score is divided by
+    #: `highest`, the highest possible score.
     moved: Mapping[int, float] = field(factory=dict)
     highest: float = 1.0
-    #: Score that conversation turns get from their neighbours, and the resulting divisor of the fused scores.
+    #: Score that conversation turns get from their neighbours, and the divisor of the resulting scores.
     beside: Mapping[int, float] = field(factory=dict)
     spread: float = 1.0
     failed: tuple[str, ...] = ()
@@ -99,7 +101,7 @@ class HybridRanking:
 
 @frozen
 class _Ordered:
-    """The best notes in order, and the remaining notes. `HybridRanking` takes its fields from both."""
+    """The best notes in order, and the remaining notes. `HybridRanking` takes its fields from this object."""
 
     first: Sequence[tuple[int, float]]
     rest: Iterator[tuple[int, float]]
@@ -126,16 +128,16 @@ class Hybrid:
     _catalogue: NotesPort
 
     def confidence(self, ranking: HybridRanking) -> float:
-        """Return the minimum probability at which a note of the ranking counts as an answer."""
+        """Return the minimum probability from which a note of the ranking counts as an answer."""
         configured = self._settings.cache_confidence
         return _calibration(ranking).threshold if configured is None else configured
 
     def chances(self, ranking: HybridRanking) -> dict[int, float]:
-        """Return by serial the probability that the note answers, for the first three rows."""
+        """Return the probability that each of the first three notes is an answer, by serial."""
         return _chances(ranking.features, _calibration(ranking))
 
     def terms(self, words: str) -> Terms:
-        """Return the content words of a query with weights, or without if the index is unreadable."""
+        """Return the content words of a query, with weights if the index is readable."""
         try:
             return Terms.of(words, self._fulltext.idf(self._fulltext.content_stems(words)))
         except IndexFailed:
@@ -146,8 +148,8 @@ class Hybrid:
     ) -> tuple[Terms, Mapping[int, MatchVerdict] | None]:
         """Return the terms of a full-text query, and the match strength of its first three rows.
 
-        All rows after the first three are weak. Only words are used, because reading the vectors costs more
-        than the whole search. The strengths are None if the notes' words are unknown.
+        All rows after the first three are weak. Only words are used, because reading the vectors would cost
+        more than the whole search. The strengths are None if the words of the notes are unknown.
         """
         terms, features = self.word_features(words, found)
         return terms, self._judge(features, WORDS_CALIBRATION)
@@ -157,8 +159,9 @@ class Hybrid:
     ) -> tuple[Terms, Mapping[int, MatchVerdict] | None]:
         """Return the terms of a semantic query, and the match strength of its first three rows.
 
-        Only similarities and lead coverage are used, because BM25 would double the cost. `found` must have
-        the first thirty (serial, similarity) pairs, or all pairs above the threshold if there are fewer.
+        Only similarities and lead coverage are used, because computing BM25 would double the cost. `found`
+        must have the first thirty (serial, similarity) pairs, or all pairs above the threshold if there are
+        fewer.
         """
         terms, features = self.meaning_features(query, found, threshold)
         return terms, self._judge(features, MEANING_CALIBRATIONS[_tier(is_accurate)])
@@ -173,7 +176,7 @@ class Hybrid:
         return judge(_chances(features, calibration), confidence)
 
     def word_chances(self, features: Mapping[int, WordFeatures]) -> dict[int, float]:
-        """Return by serial the probability that the note answers, from words alone."""
+        """Return the probability that each note is an answer, by serial. It is computed from words alone."""
         return _chances(features, WORDS_CALIBRATION)
 
     def word_features(
@@ -182,7 +185,7 @@ class Hybrid:
         """Return the terms of a full-text query, and the features of its first three rows.
 
         `found` must have the first ten rows, or all rows if there are fewer. The features are None if the
-        notes' words are unknown.
+        words of the notes are unknown.
         """
         terms, idf, covered = self._look_at(words, [serial for serial, _ in found[:CANDIDATES]])
         return terms, None if covered is None else word_features(found, idf, covered)
@@ -202,15 +205,15 @@ class Hybrid:
     def meaning_chances(
         self, features: Mapping[int, MeaningFeatures], *, is_accurate: bool
     ) -> dict[int, float]:
-        """Return by serial the probability that the note answers, from similarities and lead coverage."""
+        """Return by serial the probability that the note answers, from its similarity and lead coverage."""
         return _chances(features, MEANING_CALIBRATIONS[_tier(is_accurate)])
 
     def _look_at(
         self, words: str, serials: Sequence[int]
     ) -> tuple[Terms, Mapping[str, float], Mapping[int, Covered] | None]:
-        """Return the terms of a query, the idf of its content stems, and how well each note covers the stems.
+        """Return the terms of a query, the idf of its content stems, and each note's coverage of the stems.
 
-        The coverage is None if the notes' words are unknown.
+        The coverage is None if the words of the notes are unknown.
         """
         try:
             idf = self._fulltext.idf(self._fulltext.content_stems(words))
@@ -222,10 +225,10 @@ class Hybrid:
     async def rank(
         self, query: str, filters: Filters, limit: int, threshold: float, *, is_typed: bool = False
     ) -> HybridRanking:
-        """Return the ranking of at least `limit` notes if there are enough.
+        """Rank the notes. At least `limit` notes are ranked if there are enough.
 
-        `is_typed`: the user is still typing, so the last word may be the beginning of a word. If one index
-        fails, the other answers alone. Raises `SearchBackendFailed` when both fail.
+        `is_typed` means that the user is still typing, so the last word may be only the beginning of a word.
+        If one index fails, the other index answers alone. Raises `SearchBackendFailed` if both fail.
         """
         wanted = max(LEG_NOTES, LEG_SHARE * limit)
         asked = self._nearest.ask(query, filters, wanted, threshold)
@@ -285,7 +288,7 @@ class Hybrid:
         leg: LexicalLeg,
         weight: float,
     ) -> _Ordered:
-        """Fuse both rankings, add neighbours, and reorder the best by coverage, places, names and text."""
+        """Fuse both rankings, add neighbours, and reorder the best notes by coverage, ranks and names."""
         similarities = dict(map(_serial_and_similarity, semantic))
         covered: dict[int, Covered] = {}
 
@@ -316,7 +319,7 @@ class Hybrid:
         return _Ordered(first, behind, covered, moved, highest, beside, spread)
 
     def _names_share(self, words: str, idf: Mapping[str, float]) -> dict[int, float]:
-        """Return by serial the share of the query, by idf, that the name of a note in the query makes up."""
+        """Return by serial the share of the query, by idf, that the note's name makes up."""
         named, total = self._catalogue.named_in(words), sum(idf.values())
         return {
             serial: sum(idf.get(stem, 0.0) for stem in self._fulltext.terms(name)) / total
@@ -325,11 +328,11 @@ class Hybrid:
         }
 
     def divisor(self, ranking: HybridRanking) -> float:
-        """Return the divisor that scales the full-text and semantic parts to scores of 0..1."""
+        """Return the divisor that scales the full-text and semantic parts to 0..1."""
         return (1 + self._settings.lead_weight) * ranking.highest * ranking.spread
 
     def parts(self, ranking: HybridRanking) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
-        """Return the full-text, semantic and lead coverage part of each note. They add up to the scores."""
+        """Return the full-text, semantic and lead coverage parts of each note. Their sum is the score."""
         lexical = list(ranking.lexical.items())
         similarities = dict(map(_serial_and_similarity, ranking.chunks))
         if self._settings.fusion == "rrf":
@@ -343,7 +346,7 @@ class Hybrid:
         fused = self.divisor(ranking)
         words = {serial: part / fused for serial, part in words.items()}
         meaning = {serial: part / fused for serial, part in meaning.items()}
-        for serial, part in ranking.beside.items():  # from the full-text or semantic score of a neighbour
+        for serial, part in ranking.beside.items():  # This part comes from a neighbour's score.
             leg = words if serial in words else meaning
             leg[serial] += part / whole
         return (

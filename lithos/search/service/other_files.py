@@ -1,4 +1,4 @@
-"""Hits in other files of the vault, and their ranks between the notes of an answer."""
+"""Hits in other files of the vault, and their ranks among the notes of an answer."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from lithos.search.service.search import Hit
 
 T = TypeVar("T")
 
-#: Maximum number of file hits to mix with notes: as many as can be rated strong or fair.
+#: Maximum number of file hits mixed with notes. Only this many hits can be rated strong or fair.
 BESIDE: Final = CANDIDATES
 
 
 @frozen(kw_only=True)
 class OtherQuery:
-    """A query in other files of the vault. Only the path of `filters` applies."""
+    """A query to the other files of the vault. Of the `filters`, only the path applies."""
 
     query: str
     mode: str = "hybrid"
@@ -33,7 +33,7 @@ class OtherQuery:
 
 @frozen(kw_only=True)
 class OtherHit:
-    """A hit in a file. `judged` is its match strength, None if unknown.
+    """A hit in another file. `judged` is its match strength, or None if unknown.
 
     `number` identifies the file. `changed_ns` is the modification time of the file in nanoseconds. A hit
     without `leads` never ranks before a note.
@@ -59,16 +59,19 @@ class OtherHits(Protocol):
 
     @property
     def is_enabled(self) -> bool:
-        """Return whether other files are read."""
+        """Return whether other files are searched at all."""
 
     def has_any(self, filters: Filters) -> bool:
-        """Return whether any file may pass the filters."""
+        """Return whether the vault may have a file that passes the filters."""
 
     async def search(self, query: OtherQuery) -> Sequence[OtherHit]:
-        """Return the matching places, best first. Raises `SearchBackendFailed` if no index answers."""
+        """Return the matching passages, best first. Raises `SearchBackendFailed` if no index answers."""
 
     async def beside(self, query: OtherQuery) -> Sequence[OtherHit]:
-        """Return the first few hits for mixing with notes. Empty if the files cannot be searched now."""
+        """Return the first few hits for mixing with notes.
+
+        The result is empty if the files cannot be searched now.
+        """
 
     def row(self, hit: OtherHit, score: float) -> dict[str, Any]:
         """Return the result row of a hit."""
@@ -77,7 +80,7 @@ class OtherHits(Protocol):
 def mix_rows(
     notes: Sequence[T], standings: Sequence[MixCandidate], hits: Sequence[OtherHit], limit: int
 ) -> list[tuple[T | OtherHit, float]]:
-    """Return the rows of an answer with their scores: notes mixed with hits (`search.ranking.mixing`)."""
+    """Mix notes with hits in files and return the rows with their scores (`search.ranking.mixing`)."""
     return [
         (notes[each.number] if each.is_note else hits[each.number], each.score)
         for each in mix(standings, _standings(hits), limit)
@@ -91,7 +94,7 @@ def mix_hits(
     hits: Sequence[OtherHit],
     limit: int,
 ) -> list[dict[str, Any]]:
-    """Return note rows mixed with hits. A drawing that is already shown as a note is not repeated."""
+    """Mix note rows with hits in files. A drawing that is already shown as a note is not repeated."""
     unshown = _not_shown(hits, {row["path"] for row in rows})
     return [
         others.row(row, score) if isinstance(row, OtherHit) else row
@@ -100,14 +103,14 @@ def mix_hits(
 
 
 def skipped(shown: Sequence[Hit], hits: Sequence[OtherHit], limit: int, offset: int) -> int:
-    """Return the number of notes before an offset. `shown` are the notes of the first page without hits."""
+    """Return the number of notes before an offset. `shown` has the notes of the first page without hits."""
     others = _not_shown(hits, {hit.entry.path for hit in shown})
     first = mix_rows(shown, standings_of(shown), others, limit)
     return max(0, offset - sum(isinstance(row, OtherHit) for row, _ in first))
 
 
 def standings_of(hits: Sequence[Hit]) -> list[MixCandidate]:
-    """Return the match strengths of notes for mixing."""
+    """Return the match strengths of notes in the form that mixing needs."""
     return [MixCandidate(None if hit.judged is None else hit.judged.chance, hit.score) for hit in hits]
 
 

@@ -33,14 +33,14 @@ class NearestPort(Protocol):
 
 
 class MeaningPort(Protocol):
-    """The state of the semantic index: whether it contains every note."""
+    """The semantic index, and whether it contains every note."""
 
     @property
     def is_answering(self) -> bool: ...
 
 
 class WordsPort(Protocol):
-    """The full-text index with the methods of `FulltextIndex`. `search` and `idf` raise `IndexFailed`."""
+    """The full-text index, with the methods of `FulltextIndex`. `search` and `idf` raise `IndexFailed`."""
 
     def search(self, node: Node, limit: int, filters: Filters) -> list[tuple[int, float]]: ...
 

@@ -1,4 +1,4 @@
-"""Access control and filters for the searches of one caller (docs/spec/memory.md §1)."""
+"""Access control and filters for the searches of a caller (docs/spec/memory.md §1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lithos.notes.model.note import NoteWarning
 from lithos.search.index.fulltext_schema import Filters
 from lithos.text.words.list_filters import has_tags
 
-#: The reason shown for a warning when the caller may not see its cause.
+#: Reason shown in a warning if the caller may not see the note that caused the warning.
 _VEILED: Final = "because of a note that you may not see"
 
 
@@ -31,9 +31,9 @@ class RetrievalFilter:
     among: frozenset[str] | None = None
     #: True for callers that list quarantined notes without showing their text.
     shows_quarantined: bool = False
-    #: True if there are no tag or path filters. Most checks of most notes are skipped then.
+    #: True if there are no tag or path filters. Most of the checks are then skipped.
     _is_open: bool = field(init=False)
-    #: True if every active and shared note passes.
+    #: True if every note passes that is active and shared.
     _is_wide: bool = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -42,7 +42,7 @@ class RetrievalFilter:
 
     @property
     def is_narrow(self) -> bool:
-        """Return whether the filter is selective, so that most notes probably do not pass."""
+        """Return whether the filter is selective, so that it probably excludes most notes."""
         return self.namespaces is not None or self.among is not None or not self._is_open
 
     def shows(self, entry: Entry) -> bool:
@@ -65,10 +65,10 @@ class RetrievalFilter:
         return True
 
     def veil(self, warning: NoteWarning, cause: Entry | None) -> NoteWarning | None:
-        """Return the warning as the caller may see it. A hidden `cause` is not named.
+        """Return the warning in the form that the caller may see. A hidden `cause` is not named.
 
-        If the warning reports a contradiction with a hidden note, return None, as `contradictions` leaves out
-        such notes.
+        If the warning reports a contradiction with a hidden note, return None, because `contradictions`
+        leaves out such notes.
         """
         if cause is None or self._may_know(cause):
             return warning

@@ -43,7 +43,7 @@ from lithos.text.query import Node, QuerySyntaxError, begin_last, parse_query, w
 from lithos.text.snippet import Terms
 
 MODES = ("hybrid", "fulltext", "semantic", "graph")
-#: Number of hybrid hits from which a graph search without seeds starts.
+#: Number of hybrid hits that a graph search without seeds starts from.
 SEEDS = 5
 WARMING_WAIT = 10.0
 #: Maximum number of rows that a search may skip. Each ranking fetches five notes per skipped row.
@@ -52,11 +52,14 @@ DEEPEST_OFFSET = 1_000
 
 @frozen(kw_only=True)
 class SearchRequest:
-    """The query, mode, filters and limit of one search. If `threshold` is None, the configured one applies.
+    """The query, mode, filters and limit of a search.
+
+    If `threshold` is None, the configured threshold applies.
 
     Only graph searches use seeds and a depth. Without seeds, a graph search starts from the notes that match
-    the query. `offset` is the number of rows to skip. `prefix`: the last word may be the beginning of a word
-    in modes that use full text. `room`: maximum number of JSON characters of all rows, 0 for no limit.
+    the query. `offset` is the number of rows to skip. `prefix` means that the last word may be the beginning
+    of a word in modes that use full text. `room` is the maximum number of JSON characters of all rows, or 0
+    for no limit.
     """
 
     query: str
@@ -74,7 +77,7 @@ class SearchRequest:
 
 @frozen
 class Hit:
-    """A search result. `similarity` is set in mode semantic only, `judged` unless an index failed."""
+    """A search result. `similarity` is set only in mode semantic. `judged` is set unless an index failed."""
 
     entry: Entry
     score: float
@@ -92,7 +95,7 @@ class Hit:
 class SearchAnswer:
     """The results, best first.
 
-    `failed` names unavailable indexes (partial results), `message` gives the reason.
+    `failed` names unavailable indexes (partial results). `message` gives the reason.
     """
 
     hits: tuple[Hit, ...]
@@ -102,14 +105,18 @@ class SearchAnswer:
 
 @frozen
 class RankedRows:
-    """A ranking from which rows are made: note serials by descending score, iterable once."""
+    """A ranking from which result rows are made.
+
+    The ranking has note serials by descending score and can be iterated only once.
+    """
 
     scores: Iterable[tuple[int, float]]
     chunks: Sequence[VectorHit]
     terms: Terms = Terms()
     failed: tuple[str, ...] = ()
     message: str = ""
-    #: Match strength by serial. Rows without an entry are weak. If None, the rows have no match strength.
+    #: Match strength by serial. Rows without an entry are weak. If the mapping is None, no row has a match
+    #: strength.
     matches: Mapping[int, MatchVerdict] | None = None
     #: The ranking of a hybrid search. Its `scores` are the same iterator.
     ranking: HybridRanking | None = None
@@ -120,7 +127,10 @@ _NOTHING = RankedRows((), ())
 
 
 class Search:
-    """The search service. Queries the indexes, ranks, cuts snippets, and writes only the access log."""
+    """The search service.
+
+    The service queries the indexes, ranks notes and cuts snippets. It writes only the access log.
+    """
 
     def __init__(
         self,
@@ -142,7 +152,7 @@ class Search:
         self._nearest = Nearest(catalogue, semantic)
         self._fulltext = fulltext
         self.hybrid = Hybrid(self._nearest, semantic, fulltext, settings, catalogue)
-        #: Graph searches, which follow links from notes.
+        #: Graph searches, which follow the links of notes.
         self.graph_search = GraphSearch(catalogue, self._nearest, threads)
         self.asked = RecentQueries()
         self._explainer = Explainer(fulltext, self.hybrid)
@@ -160,7 +170,7 @@ class Search:
         return answer
 
     async def look(self, request: SearchRequest) -> SearchAnswer:
-        """Search without recording the caller and the results."""
+        """Search without recording the caller and the results in the access log."""
         _, limit = self.bounds(request)
         ranked = await self.rank(request)
         hits = await self.present(request, ranked, limit)
@@ -181,10 +191,10 @@ class Search:
         return await self._rank_hybrid(request, limit, threshold)
 
     async def explain(self, request: SearchRequest, note_ids: Iterable[str]) -> Explained:
-        """Explain the ranks of the given notes in `search`. Runs the search again, without recording it.
+        """Explain the ranks of the given notes in `search`. The search runs again but is not recorded.
 
-        The scores equal those of `search` if no note changed in between. Notes that the search does not find
-        are left out. Raises the errors of `search`.
+        The scores equal those of `search` if no note changed in the meantime. Notes that the search does not
+        find are left out. Raises the errors of `search`.
         """
         entries = [entry for note_id in note_ids if (entry := self._catalogue.get(note_id)) is not None]
         wanted = {entry.serial: entry.note.id for entry in entries}
@@ -221,7 +231,10 @@ class Search:
         return Explained(by_id={wanted[serial]: each for serial, each in told.items()}, terms=terms)
 
     async def _rank_pages(self, request: SearchRequest, limit: int, threshold: float) -> HybridRanking:
-        """Return the hybrid ranking from which pages are cut. All pages up to 200 rows share one ranking."""
+        """Return the hybrid ranking from which pages are taken.
+
+        All pages up to 200 rows share one ranking.
+        """
         if not request.query.strip():
             return NOTHING_RANKED
         last = request.offset + limit
@@ -231,7 +244,7 @@ class Search:
         )
 
     async def _seeds(self, request: SearchRequest, threshold: float) -> Sequence[str]:
-        """Return the ids of the notes from which a graph search starts."""
+        """Return the ids of the notes that a graph search starts from."""
         if request.seed_ids or not request.query.strip():
             return request.seed_ids
         start = await self._rank_hybrid(request, SEEDS, threshold)
@@ -248,7 +261,11 @@ class Search:
         return least_similarity(self._settings.semantic_threshold)
 
     def threshold_of(self, request: SearchRequest) -> float:
-        """Return the minimum similarity: requested, configured, or the default of mode and model."""
+        """Return the minimum similarity.
+
+        A requested value takes precedence over the configured value. If neither applies, the default of the
+        mode and model is used.
+        """
         if request.threshold is not None:
             return request.threshold
         if request.mode != "semantic" or self._settings.semantic_threshold is not None:
@@ -256,9 +273,9 @@ class Search:
         return LEAST_OF_MODEL[self._semantic.is_accurate]
 
     async def rank_hybrid(self, query: str, filters: Filters, wanted: int) -> HybridRanking:
-        """Return all notes of a hybrid search with at most `wanted` notes per ranking, best first.
+        """Return all notes of a hybrid search, best first. Each ranking provides at most `wanted` notes.
 
-        The order equals that of `search`. The caller must have waited for the indexes. Raises
+        The order is that of `search`. The caller must have waited for the indexes. Raises
         `SearchBackendFailed`.
         """
         if not query.strip():
@@ -266,7 +283,9 @@ class Search:
         return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self.threshold)
 
     async def match_text(self, query: str) -> tuple[list[Entry], str]:
-        """Return all notes that match a full-text query, best first, and the syntax error if any.
+        """Return all notes that match a full-text query, best first.
+
+        The second value of the result is the syntax error if there is one.
 
         Raises `SearchBackendFailed`.
         """
@@ -316,7 +335,7 @@ class Search:
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> RankedRows:
         await self.wait_for_meaning()
-        # The same number as in a hybrid search, so that both modes rate matches from the same rows.
+        # A hybrid search uses the same number. Both modes therefore rate matches from the same rows.
         wanted = max(LEG_NOTES, request.offset + limit)
         asked = self._nearest.ask(request.query, request.filters, wanted, threshold)
         try:
@@ -331,7 +350,7 @@ class Search:
         return RankedRows(scores, found, terms, matches=matches)
 
     async def _judge(self, query: str, filters: Filters, threshold: float) -> HybridRanking:
-        """Return the hybrid ranking, which rates the matches of every search mode."""
+        """Return the hybrid ranking from which the matches of every search mode are rated."""
         if not query.strip():
             return NOTHING_RANKED
         try:
@@ -340,7 +359,7 @@ class Search:
             return attrs.evolve(NOTHING_RANKED, failed=("fulltext", "semantic"), message=failure.message)
 
     async def wait_for_meaning(self) -> None:
-        """Wait some seconds for the semantic index. Raises `SearchBackendFailed`."""
+        """Wait some seconds until the semantic index is complete. Raises `SearchBackendFailed`."""
         try:
             await wait_telling(self._semantic.decided, WARMING_WAIT, "The semantic index is being built.")
             await self._semantic.ready(within=0)
@@ -384,7 +403,7 @@ class Search:
         return (entry.note.id for entry in entries if entry is not None)
 
     async def present(self, request: SearchRequest, ranked: RankedRows, limit: int) -> tuple[Hit, ...]:
-        """Read the texts of the best notes from the request's offset on, and cut their snippets."""
+        """Read the texts of the best notes, from the request's offset on, and cut snippets from them."""
         present = (
             (entry, score)
             for serial, score in ranked.scores
@@ -407,12 +426,12 @@ class Search:
                 None if matches is None else matches.get(entry.serial, WEAK),
             )
             for (entry, score), snippet in zip(chosen, snippets, strict=True)
-            # Before the first scan ends, an unreadable note may be a deleted note.
+            # Before the first scan ends, a note that cannot be read may have been deleted.
             if snippet is not None or self._known.is_set()
         )
 
     def record(self, request: SearchRequest, hits: Sequence[Hit]) -> None:
-        """Record the caller and the results."""
+        """Record the caller and the results in the access log."""
         now = self._clock()
         agent = request.agent_id or UNKNOWN_AGENT
         self.asked.record(agent, now, request.query)
@@ -422,7 +441,7 @@ class Search:
 
 
 def parse(query: str) -> tuple[Node | None, str]:
-    """Return the parsed full-text query, or None and the syntax error if the query does not parse."""
+    """Parse a full-text query. Return None and the syntax error if the query is invalid."""
     if len(query) > LONGEST_QUERY:
         return None, (
             f"The query has {len(query):,} characters, but full-text queries may have at most "

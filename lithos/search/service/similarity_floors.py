@@ -1,10 +1,10 @@
 """Minimum similarities of semantic results, by mode and model.
 
 The two defaults differ because they have different purposes. In a hybrid search, 0.3 excludes the many notes
-that are only slightly similar to the question, which would stretch the scale of the semantic scores.
-Full-text search still finds such notes. In a semantic search, notes below the threshold are lost. Of the
-correct answers to 1,000 questions (docs_dev, built-in model), 0.5 % are below 0.23, 1 % below 0.26 and 2 %
-below 0.30. Short notes and questions in another language have even lower similarities, hence 0.15. With the
+that are only slightly similar to the question. These notes would stretch the scale of the semantic scores.
+Full-text search still finds them. In a semantic search, notes below the threshold are lost. Of the correct
+answers to 1,000 questions (docs_dev, built-in model), 0.5 % are below 0.23, 1 % below 0.26 and 2 % below
+0.30. Short notes and questions in another language have even lower similarities, hence 0.15. With the
 accurate model, 0.5 % are below 0.10 (docs_dev) and 0.12 (Cranfield), hence 0.1.
 """
 
@@ -15,7 +15,7 @@ from typing import Final
 
 #: Minimum similarity in a hybrid search. `match` is calibrated for this value.
 LEAST_OF_LEG: Final = 0.3
-#: Minimum similarity in a semantic search, by whether the accurate tier answers.
+#: Minimum similarity in a semantic search. The key shows whether the accurate tier answers.
 LEAST_OF_MODEL: Final = {False: 0.15, True: 0.1}
 
 
@@ -27,6 +27,6 @@ def least_similarity(configured: float | None) -> float:
 def judged_part(
     scores: Sequence[tuple[int, float]], threshold: float
 ) -> tuple[list[tuple[int, float]], float]:
-    """Return the rows of a semantic search that may rate above weak, and the threshold for rating them."""
+    """Return the rows of a semantic search that may rate above weak, with the threshold for the rating."""
     least = max(threshold, LEAST_OF_LEG)
     return [row for row in scores if row[1] >= least], least

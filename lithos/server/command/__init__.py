@@ -1,6 +1,6 @@
 """Shared parts of the command line: options, session, output and failures.
 
-Only the server package and the packages above it import this package. Never here: the work of a command.
+Only the server package and packages in higher layers import this package. Never here: the work of a command.
 """
 
 ROLE = "commands"

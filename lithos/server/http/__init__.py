@@ -1,6 +1,7 @@
 """HTTP server: Hypercorn, access control, limits and the ASGI application.
 
-Only the server package and the packages above it import this package. Never here: the content of an endpoint.
+Only the server package and packages in higher layers import this package.
+Never here: the content of an endpoint.
 """
 
 ROLE = "pages"

@@ -1,6 +1,6 @@
 """Tasks, their commands and their graph as values.
 
-`tasks` and the packages above it import this package.
+`tasks` and packages in higher layers import this package.
 It must not use files, clocks, threads or logs.
 """
 

@@ -1,6 +1,6 @@
 """Tables and rows of tasks in `coordination.db`.
 
-`tasks` and the packages above it import this package.
+`tasks` and packages in higher layers import this package.
 It must not contain task rules.
 """
 

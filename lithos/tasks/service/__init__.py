@@ -1,6 +1,6 @@
 """Use cases of tasks: lists, the console board, claims and impact.
 
-`tasks` and the packages above it import this package.
+`tasks` and packages in higher layers import this package.
 It must not change data without the coordinator.
 """
 

@@ -138,7 +138,7 @@ async def test_scripted_day_has_the_expected_counts(
         assert lines[0].split()[:2] == ["day", "agent"]
         assert lines[1].split() == ["2026-03-05", "ann", "0", "0", "0", "0", "1", "0", "0"]
         assert lines[-1] == (
-            "Asked again: 4. Cited before: 3, of which among the first three again: 2. "
+            "Asked again: 4. Cited before: 3. Of these, found among the first three again: 2. "
             "Found nothing again: 2."
         )
         told = json.loads(await type_in("--days", "1", "--json"))
