@@ -169,7 +169,7 @@ def folder_fouls(folder: Path) -> list[str]:
     entrance = folder / "__init__.py"
     text = entrance.read_text(encoding="utf-8") if entrance.exists() else ""
     told = ast.get_docstring(parse(text)) or ""
-    if "\n\n" not in told or not re.search(r"\b(must not|not\s+belong here|Never here: )", told):
+    if "\n\n" not in told or not re.search(r"\b(must not|not\s+belong\s+here|Never here: )", told):
         found.append(f"{folder.name}/__init__.py: state content, importers and what does not belong here")
     return found
 
