@@ -180,7 +180,7 @@ class Startup:
             await trio.lowlevel.checkpoint()
 
     async def _first_things(self) -> None:
-        """Wait until work that clients need first is done.
+        """Wait for the start-up work that clients need first.
 
         Return at once if the manifest is new or the libraries are already loaded.
         """

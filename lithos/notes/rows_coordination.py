@@ -96,7 +96,7 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
         except apsw.SQLError:
             log.info(
                 "note record table missing",
-                reason="database older than the table",
+                reason="table missing in older database",
                 query=query,
             )
             return []

@@ -210,8 +210,10 @@ class TaskCompleteTool:
     agent: str = argument(HELP_AGENT, bound=NAME)
     outcome: str | None = argument("Result of the work.", None, bound=OUTCOME)
     cited_nodes: tuple[str, ...] | None = argument("Ids of the notes that helped.", None, bound=IDS)
-    misleading_nodes: tuple[str, ...] | None = argument("Ids of the notes that misled.", None, bound=IDS)
-    receipt_id: str | None = argument("Receipt of lithos_context or lithos_retrieve.", None, bound=LOOKUP)
+    misleading_nodes: tuple[str, ...] | None = argument("Ids of misleading notes.", None, bound=IDS)
+    receipt_id: str | None = argument(
+        "receipt_id from lithos_context or lithos_retrieve.", None, bound=LOOKUP
+    )
     fence: int | None = argument(HELP_FENCE, None)
 
     async def answer(self, using: Parts) -> Answer:
@@ -293,7 +295,7 @@ class TaskNextTool:
     project: str | None = argument(HELP_PROJECT, None, bound=LOOKUP)
     tags: tuple[str, ...] = argument(HELP_TAGS, (), bound=FILTERS)
     metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER, is_rare=True)
-    task_id: str | None = argument("Only this task.", None, bound=LOOKUP, is_rare=True)
+    task_id: str | None = argument("Id of a task to claim.", None, bound=LOOKUP, is_rare=True)
 
     async def answer(self, using: Parts) -> Answer:
         found = await using.get(Coordination).next(as_command(NextTask, self))

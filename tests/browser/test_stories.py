@@ -299,11 +299,11 @@ def test_changes_of_one_agent_can_be_undone_by_mouse(window: Browser, tmp_path: 
         made = write(server, "All is well", "No problems.", "intern")
         write(server, "Boats", "Three.", "ben")
         browser = window.visit(server.url, "/console/")
-        # Click "Agents", then "intern", and then "Undo its changes…".
+        # Click "Agents", then "intern", and then "Undo the agent's changes…".
         browser.click("Agents", ".side nav a")
         browser.click("intern", "main a.agent")
         browser.shows("intern", "h1")
-        browser.click("Undo its changes", ".head a")
+        browser.click("Undo the agent's changes", ".head a")
         browser.shows("Nothing has been changed yet.")
         is_so(browser, "Fares" in browser.text(".r-reverted"))
         is_so(browser, "Harbours" in browser.text(".r-merged"))
@@ -629,11 +629,11 @@ def test_change_in_the_feed_can_be_undone_by_two_clicks(window: Browser, tmp_pat
 def test_undo_of_an_agent_shows_a_preview_first(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
-    # Click "Agents", then "intern", and then "Undo its changes…".
+    # Click "Agents", then "intern", and then "Undo the agent's changes…".
     browser.click("Agents", ".side nav a")
     browser.click("intern", "main a.agent")
     browser.shows("intern", "h1")
-    browser.click("Undo its changes", ".head a")
+    browser.click("Undo the agent's changes", ".head a")
     browser.shows("Nothing has been changed yet.")
     rows = [row.text for row in browser.all("li.choice")]
     for title, ahead in {

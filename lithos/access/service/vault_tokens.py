@@ -193,7 +193,7 @@ def spread_tokens(privates: Sequence[Path]) -> tuple[str, ...]:
             if taken.get(token.name) != token.digest
         ]
     for trouble in troubles:
-        log.warning("token not added everywhere", reason=trouble)
+        log.warning("token not added to all vaults", reason=trouble)
     return tuple(troubles)
 
 

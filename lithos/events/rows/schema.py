@@ -101,4 +101,4 @@ def _rewrite_times(connection: apsw.Connection, times: Mapping[str, Mapping[str,
     connection.create_scalar_function("rewrite_time", None)
     found = connection.execute("SELECT COUNT(*), MIN(stood_there) FROM unreadable_times").fetchall()
     if found[0][0]:
-        log.warning("times of an older file not readable", count=found[0][0], first=str(found[0][1]))
+        log.warning("timestamps of older file unreadable", count=found[0][0], first=str(found[0][1]))

@@ -375,7 +375,7 @@ class LinkTable:
     def candidates(self, target: str) -> list[str]:
         """Return the paths of the notes between which a target is ambiguous.
 
-        The target is ambiguous because the paths of these notes end equally.
+        The target is ambiguous because the paths of these notes have the same end.
 
         The paths are sorted.
         """

@@ -152,7 +152,7 @@ class Moving:
                 await self._finish(intent, RESUMED, is_resumed=True)
             else:
                 # No caller was notified that this move succeeded.
-                log.warning("move dropped, note not at its new path", path=moved.new)
+                log.warning("move dropped, note missing at new path", path=moved.new)
                 await self._blocking.run(lambda: self._moves.remove(intent.id))
         except (LithosError, trio.TooSlowError) as failure:
             log.error("move not finished", path=moved.old, new=moved.new, reason=str(failure))
