@@ -1,6 +1,6 @@
 """Interfaces of the server that answers a command.
 
-It runs already, or it is a local server in this process.
+The server already runs, or it is a local server in this process.
 """
 
 from __future__ import annotations
