@@ -33,7 +33,7 @@ async def check_public_url(
 ) -> list[CheckFinding]:
     """Send the requests of a client to the public address.
 
-    They check everything from certificate to challenge.
+    The requests check everything from certificate to challenge.
     """
     if not is_live:
         return [

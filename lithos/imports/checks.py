@@ -35,7 +35,7 @@ PAGE: Final = "docs/import.md"
 def find_upstream(data: Path) -> tuple[str, ...]:
     """Return the traces of upstream Lithos in the data directory.
 
-    This version of Lithos never creates such files. Blocks.
+    This version of Lithos never creates files of upstream Lithos. Blocks.
     """
     signs = [name for name in _SIGNS if (data / name).exists()]
     try:

@@ -79,7 +79,7 @@ _UNPRINTABLE: Final = (
 class Logger:
     """A named logger.
 
-    Its methods take an event with fields. If the level is switched off, they format nothing.
+    The methods of the logger take an event with fields. If the level is switched off, they format nothing.
     """
 
     __slots__ = ("_logger",)
@@ -293,7 +293,7 @@ class _LineHandler(logging.Handler):
 def _silence(stream: TextIO) -> None:
     """Redirect the stream to the null device.
 
-    Otherwise, flushing its buffer would fail again at exit, with exit code 120.
+    Without the redirection, flushing the stream's buffer would fail again at exit, with exit code 120.
     """
     with suppress(OSError, ValueError):
         nothing = os.open(os.devnull, os.O_WRONLY)

@@ -131,7 +131,7 @@ class Metrics:
     """All metric instruments of one server."""
 
     def __init__(self) -> None:
-        # Otherwise every counter gets another series with its creation time, which is not useful here.
+        # Without this call, each counter also gets a series with its creation time, which is not useful here.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
         self._counters = {
@@ -224,7 +224,7 @@ class Metrics:
     def families(self, samples: Iterable[GaugeSample]) -> list[Metric]:
         """Return the metric families that `render` encodes.
 
-        This takes milliseconds, so call it in a thread.
+        `families` takes milliseconds, so call it in a thread.
         """
         self._look(samples)
         return list(self._registry.collect())
@@ -289,7 +289,7 @@ def metric_names() -> set[str]:
 def labelled(families: Mapping[str, Sequence[Metric]]) -> bytes:
     """Return the metrics of several vaults as Prometheus text. Each metric has the label `vault`.
 
-    This takes milliseconds, so call it in a thread.
+    `labelled` takes milliseconds, so call it in a thread.
     """
     merged: dict[str, Metric] = {}
     for vault, own in families.items():

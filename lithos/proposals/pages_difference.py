@@ -43,7 +43,7 @@ _SKIPPED: Final = Markup("<i>{} characters …</i>")
 class DiffLine:
     """One line of a diff.
 
-    Its kind is `same`, `added`, `removed`, `place` (the number of the next line) or `remark`.
+    The kind of a line is `same`, `added`, `removed`, `place` (the number of the next line) or `remark`.
     """
 
     kind: str

@@ -104,7 +104,7 @@ class SearchTool:
     def _first_looks(self, using: Parts, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Fill free rows with notes that are not indexed yet.
 
-        These notes are found by their titles and first lines.
+        Notes that are not indexed yet are found by their titles and first lines.
         """
         left = max(1, min(self.limit, using.get(SearchConfig).max_results)) - len(rows)
         is_filtered = self.tags or self.author or self.entities or self.offset
@@ -166,7 +166,7 @@ class CacheLookupTool:
             raise InvalidInput(f"max_age_hours must be above 0, not {self.max_age_hours}.")
         if not 0 <= self.min_confidence <= 1:
             raise InvalidInput(f"min_confidence must be between 0 and 1, not {self.min_confidence}.")
-        truncate("", self.max_length)  # This call refuses an invalid length before the search runs.
+        truncate("", self.max_length)  # `truncate` refuses an invalid length before the search runs.
         if self.limit < 1:
             raise InvalidInput(f"limit must be at least 1, not {self.limit}.")
         answer = await using.get(CacheLookup).look_up(as_command(CacheRequest, self))

@@ -153,7 +153,7 @@ class Gauges:
     def ask(self, samples: Callable[[], Awaitable[Sequence[GaugeSample]]]) -> None:
         """Register a source of samples for each scrape.
 
-        If it raises `DatabaseFailed`, its samples are left out.
+        If a source raises `DatabaseFailed`, its samples are left out.
         """
         self._asked.append(samples)
 

@@ -77,8 +77,8 @@ def matches_of_brackets(
     start = 0
     while len(text) - start > PIECE:
         stop = start + PIECE
-        # The last match may extend beyond the piece. One more character is searched, because the boundary may
-        # be inside the opening bracket.
+        # The last match of a piece may extend beyond the piece. One more character is searched, because the
+        # boundary may be inside the opening bracket.
         last = text.rfind(opening, start, stop + 1)
         if last > start:
             yield from pattern.finditer(text, start, last)

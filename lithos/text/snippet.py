@@ -356,8 +356,8 @@ def _beginning(text: str, begin: int, start: int, edges: _Edges, back: int = REA
 
     The start is the beginning of a sentence or line, or else of a word.
 
-    The first sentence or line from `begin` on is preferred. Otherwise the last one within `back` characters
-    before `begin` is used.
+    The first sentence or line from `begin` on is preferred. Otherwise the last sentence or line within `back`
+    characters before `begin` is used.
     """
     found = edges.edge.search(text, begin - 1 if begin > 0 else 0, start)
     if found is None:

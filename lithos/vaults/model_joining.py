@@ -32,7 +32,7 @@ class Scale:
     def whole(cls, scales: Iterable[Scale]) -> Scale:
         """Return one scale that covers all rankings.
 
-        It has no model if the rankings have different models.
+        The scale has no model if the rankings have different models.
         """
         scales = list(scales)
         near = [each for each in scales if each.highest]

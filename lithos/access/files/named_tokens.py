@@ -49,7 +49,7 @@ class Token:
     def is_pending(self) -> bool:
         """Return whether this is a grant whose client has not yet fetched its tokens.
 
-        Such a grant is deleted automatically.
+        A grant whose client never fetches its tokens is deleted automatically.
         """
         return self.grant is not None and not self.grant.code.is_used
 

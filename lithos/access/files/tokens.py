@@ -183,7 +183,7 @@ def make_token(
 class TokenStore:
     """A store for the tokens of a data directory.
 
-    It works with and without a running server. All methods may block.
+    The store works with and without a running server. All methods may block.
     """
 
     def __init__(self, private: Path) -> None:
@@ -204,7 +204,7 @@ class TokenStore:
 
         Return it with its secret, which is not stored. `scope` limits what the token can change.
 
-        If it raises `TokenRefused`, `TokensUnreadable` or `OSError`, no token was created.
+        If `create` raises `TokenRefused`, `TokensUnreadable` or `OSError`, no token was created.
         """
         token, secret = make_token(name, rights, agent, now, expires_at, scope)
         self.insert(token)

@@ -83,7 +83,7 @@ class OAuthGrant:
     def has_ended(self, now: datetime) -> bool:
         """Return whether the grant has ended.
 
-        It ends if its code expires unused, or if it is unused for too long.
+        A grant ends if its code expires unused, or if it is unused for too long.
         """
         if not self.code.is_used:
             return not self._is_fresh(now)

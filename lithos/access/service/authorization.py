@@ -281,7 +281,8 @@ class AuthorizationServer:
             if digest == grant.refresh:
                 return evolve(token, grant=grant.issuing(pair.issued, now))
             if grant.may_repeat(digest, now):
-                # The first response was lost with the process that sent it, so its token was never used.
+                # The first response with a new token was lost with the process that sent it, so the token was
+                # never used.
                 repeated = evolve(
                     grant.issuing(pair.issued, now), former=digest, replaced_at=grant.replaced_at
                 )

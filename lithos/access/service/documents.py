@@ -1,6 +1,6 @@
 """Metadata documents of clients.
 
-They are fetched from addresses that strangers chose (docs/spec/connectors.md §3).
+Metadata documents are fetched from addresses that strangers chose (docs/spec/connectors.md §3).
 
 Each address of the host is checked, and Lithos connects to a checked address. A name that later resolves to
 another address therefore does no harm. Redirects and proxies are not used, and no response is decompressed.

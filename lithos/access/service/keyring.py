@@ -203,7 +203,7 @@ class TokenRing:
     def next_change(self) -> trio.Event:
         """Return an event that is set as soon as a principal may be invalid.
 
-        This happens when a token is revoked, changed or expired.
+        The event is set when a token is revoked, changed or expired.
         """
         return self._changed
 

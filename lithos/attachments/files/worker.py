@@ -21,8 +21,8 @@ from typing import Final
 from lithos.attachments.files.worker_answers import FileAnswering, limit, limit_memory
 from lithos.attachments.files.worker_protocol import LONGEST_LINE, OUT_OF_MEMORY, ReadingRequest, pack_answer
 
-#: The first priority lets a newly saved file be read soon on a busy machine. The lowest priority applies
-#: after some processor seconds, which are only exceeded when a whole vault is read.
+#: The priority `_NICENESS` lets a newly saved file be read soon on a busy machine. The priority `_LOWEST`
+#: applies after `_QUICK` processor seconds, which are only exceeded when a whole vault is read.
 _NICENESS, _LOWEST, _QUICK = 10, 19, 1.0
 #: Processor seconds of a request after which the process ends even if the server does not end it.
 _MOST_SECONDS: Final = 90

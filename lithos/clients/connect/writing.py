@@ -164,7 +164,8 @@ class _Edit:
         place, left = self.place, self.file.data
         found = place.client.format.entries(self.file.text).get(place.name)
         link = None
-        if found is not None:  # Otherwise, another program removed the entry, or a write was interrupted.
+        # If no entry is found, another program removed the entry, or a write was interrupted.
+        if found is not None:
             link = self._check_owned(found)
             left = self._before(found, None)
             replace_config(self.file, left)

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 def folder_of(told: Path | None) -> Path:
     """Return the folder that the client reported.
 
-    If this folder does not exist, return the current folder.
+    If the reported folder does not exist, return the current folder.
     """
     return told if told is not None and told.is_absolute() and told.is_dir() else Path.cwd()
 

@@ -45,7 +45,7 @@ class ExtraRowsBatch(Protocol):
 class ExtraRows:
     """Source of rows from another package that are committed together with the journal.
 
-    This base class never has rows.
+    The base class `ExtraRows` never has rows.
     """
 
     #: Callable that requests a commit of all unsaved rows. It returns a callable that waits for this commit.

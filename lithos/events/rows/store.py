@@ -343,7 +343,7 @@ def _count_on(writer: apsw.Connection, clock: int) -> None:
 
     A file that was restored or recreated lacks the later seqs that an earlier server assigned.
     """
-    # This is the head position that subscribers got while there were no events.
+    # `began_at` is the head position that subscribers got while there were no events.
     writer.execute(
         "INSERT OR IGNORE INTO meta SELECT 'began_at',"
         " COALESCE(MIN(seq), (SELECT value FROM meta WHERE name='next_seq'), ?)-1 FROM events",

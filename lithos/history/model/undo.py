@@ -141,7 +141,7 @@ class _Uses:
     """The notes that got or freed a path, title or address, with the numbers of their changes."""
 
     def __init__(self) -> None:
-        #: The last two notes that had each value. The later note is first.
+        #: The last two notes that had each path, title or address. The later note is first.
         self._last: dict[str, tuple[tuple[int, str], ...]] = {}
 
     def add(self, number: int, part: UndoStep) -> None:

@@ -66,7 +66,7 @@ class HistoryStore(HistoryReading):
             self._replace(str(damage))
         except (DatabaseFailed, OSError) as failure:
             raise failed(failure) from failure
-        done.clear()  # These contents were stored only in the old file.
+        done.clear()  # The confirmed and refused contents were stored only in the old file.
         undone.clear()
         try:
             return write()

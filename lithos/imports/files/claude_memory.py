@@ -1,7 +1,7 @@
 """Reader for memory files of coding agents: `CLAUDE.md` and `AGENTS.md`, rules, and Claude Code notes.
 
-It imports the memory files that `imports/model/memory_files` recognises, and the files that they name with
-`@path`. Other Markdown files of a project are ignored.
+The reader imports the memory files that `imports/model/memory_files` recognises, and the files that they name
+with `@path`. Other Markdown files of a project are ignored.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _find(path: Path) -> Iterator[_File]:
 def _scope_of_one(file: Path) -> MemoryScope:
     """Return the scope of a file or folder that is imported on its own.
 
-    It follows from the parent folders.
+    The scope follows from the parent folders.
     """
     whole = file.resolve()
     parents = whole.parts[:-1]

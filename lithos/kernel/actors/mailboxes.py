@@ -158,7 +158,7 @@ class Mailbox(Generic[M]):
     def nudge(self, message: M) -> None:
         """Queue a message if there is space.
 
-        Otherwise drop it, because a full mailbox means that a batch is due anyway.
+        If the mailbox is full, drop the message, because a full mailbox means that a batch is due anyway.
         """
         with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
             self._send.send_nowait(Envelope(message))
@@ -293,7 +293,7 @@ def _left_in(inbox: Inbox[M]) -> Iterator[Envelope[M, Any]]:
 class ActorBody(Protocol[M]):
     """The body of an actor.
 
-    It rebuilds the state from disk, calls `task_status.started()` and serves the inbox.
+    The body rebuilds the actor's state from disk, calls `task_status.started()` and serves the inbox.
     """
 
     async def __call__(self, inbox: Inbox[M], *, task_status: trio.TaskStatus[None]) -> None: ...

@@ -51,7 +51,8 @@ def start_call(call: Callable[[], T], then: Callable[[Outcome[T]], None]) -> Non
 class _Prompt:
     """A limiter that grants a free slot immediately. Trio's own limiter first takes a turn of the event loop.
 
-    Such a turn may take milliseconds while searches run, and one write runs several thread jobs in sequence.
+    A turn of the event loop may take milliseconds while searches run, and one write runs several thread jobs
+    in sequence.
     """
 
     _limiter: trio.CapacityLimiter

@@ -50,7 +50,7 @@ class LoadedConfig:
 class LogSettings:
     """The arguments of `kernel.log.configure_logging`.
 
-    They are read first, so that later errors are logged.
+    The log settings are read first, so that later errors are logged.
     """
 
     level: str = "info"
@@ -149,7 +149,7 @@ def logs_json(environment: Mapping[str, str]) -> bool:
 def state_of_vault(vault: Path, environment: Mapping[str, str]) -> Path:
     """Return the default data directory of a vault.
 
-    It is below `$XDG_DATA_HOME/lithos/` and named after the vault's real path.
+    The directory is below `$XDG_DATA_HOME/lithos/` and named after the vault's real path.
     """
     home = Path(environment.get("XDG_DATA_HOME", ""))
     if not home.is_absolute():  # The XDG specification says that relative paths must be ignored.

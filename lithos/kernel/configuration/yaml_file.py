@@ -1,6 +1,6 @@
 """YAML reader for settings files.
 
-It limits the file size, the nesting, the length of numbers, and quotes in messages.
+The reader limits the file size, the nesting, the length of numbers, and quotes in messages.
 
 Duplicate keys are refused, because YAML would use only the last value. With a duplicate section, all settings
 in the first section would be lost, possibly including a token.

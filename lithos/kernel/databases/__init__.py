@@ -1,6 +1,7 @@
 """SQLite databases with their tables and migrations, and the lock of the data directory.
 
-This package and the packages above it use these modules. It must not depend on the meaning of a table.
+This package and the packages above it use the database modules. This package must not depend on the meaning
+of a table.
 """
 
 ROLE = "rows"

@@ -159,7 +159,8 @@ class Database:
                 writer.execute("PRAGMA foreign_keys=OFF")
             with transaction(writer):
                 layout.upgrade(writer, now)
-            # This frees up to 2 MB per file, because queries will not need the pages that the check has read.
+            # `shrink_memory` frees up to 2 MB per file, because queries will not need the pages that the
+            # check has read.
             writer.execute("PRAGMA shrink_memory")
             reader = open_reader(self._path) if layout.has_reader else writer
             self._files, self._size = self._find()

@@ -70,7 +70,8 @@ def _move_database(data: Path, private: Path) -> None:
 def _read_registry(path: Path) -> dict[str, Any]:
     """Return the registry.
 
-    If it is unreadable, move it aside and start a new one, because no step is destructive.
+    If the registry is unreadable, move the file aside and start a new registry, because no migration step is
+    destructive.
     """
     try:
         registry: dict[str, Any] = json.loads(path.read_bytes())

@@ -117,7 +117,7 @@ def _look_over(connection: apsw.Connection, path: Path) -> str | None:
     """Return the damage that a few pages show, or None. Raises the SQLite errors of reading these pages."""
     wal = path.with_name(path.name + "-wal")
     ((pages,),), ((size,),) = (connection.execute(f"PRAGMA {name}") for name in ("page_count", "page_size"))
-    # The last pages may still be only in the WAL.
+    # The last pages of the database may still be only in the WAL.
     if not (wal.exists() and wal.stat().st_size) and path.stat().st_size < int(pages) * int(size):
         return f"the file ends before its last page ({pages} of {size} bytes)"
     for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'").fetchall():

@@ -150,7 +150,7 @@ class Issue:
 
 @frozen
 class IssueGroup:
-    """The first issues of one check, and the total number of its issues."""
+    """The first issues of one check, and the total number of issues of that check."""
 
     check: Check
     total: int

@@ -36,7 +36,7 @@ _PART: Final = 64 * 1024
 class Newest(OrderedDict[K, V]):
     """A dict with at most `most` entries.
 
-    If it is full, it drops the entry that was set or moved to the end first.
+    If a `Newest` is full, it drops the entry that was set or moved to the end first.
     """
 
     def __init__(self, most: int) -> None:
@@ -76,10 +76,11 @@ class Fitting(Generic[K, V]):
 class ValueCount:
     """A counter for the values in a JSON text.
 
-    It accepts the text in parts as they arrive, and scans each part in a few fast passes without parsing.
+    The counter accepts the text in parts as they arrive, and scans each part in a few fast passes without
+    parsing.
 
-    It counts commas and opening brackets outside of strings. Their number is at least the number of values.
-    In invalid JSON, it counts as far as a parser would read.
+    The counter counts commas and opening brackets outside of strings. The number of these characters is at
+    least the number of values. In invalid JSON, it counts as far as a parser would read.
     """
 
     limit: int

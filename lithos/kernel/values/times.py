@@ -52,7 +52,7 @@ def parse_end(text: str) -> datetime:
         if month is None:
             return parse_time(text)
         year, number = map(int, month.groups())
-        first = date(year, number, 1)  # This raises an error for month 13, which has no last day.
+        first = date(year, number, 1)  # `date` raises an error for month 13, which has no last day.
         day = first.replace(day=monthrange(year, number)[1])
     return end_of_day(day)
 

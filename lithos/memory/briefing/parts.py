@@ -66,7 +66,7 @@ def header(title: str, path: str, version: int, section: str) -> str:
 def short_header(title: str, section: str, date: str) -> str:
     """Return the heading text after the source number.
 
-    It has the title, the section and the note's own date.
+    The heading has the title, the section and the note's own date.
     """
     names = section.split(" > ") if section else []
     while len(names) > 1 and len(" > ".join(names)) > SECTION_SHOWN:
@@ -186,7 +186,7 @@ def take_lines(lines: Iterable[str], most: int, count: Count) -> list[str]:
 def task_text(part: TaskPart, most: int, count: Count) -> str:
     """Return the text of a task.
 
-    It has at most `most` tokens: state, claims, blockers, description, newest findings.
+    The task text has at most `most` tokens: state, claims, blockers, description, newest findings.
     """
     task = part.task
     kind = "Task" if task.task_type == "task" else task.task_type.capitalize()
@@ -223,7 +223,7 @@ def _facts(part: TaskPart) -> list[str]:
 def _finding_lines(part: TaskPart, room: int, count: Count) -> list[str]:
     """Return the findings, newest first.
 
-    The last line has the number of older findings that were left out.
+    The last line of the findings has the number of older findings that were left out.
     """
     if not part.findings:
         return []
@@ -288,7 +288,7 @@ def left_out_text(left: Sequence[LeftOut], most: int, count: Count) -> str:
 def _list_of(head: str, lines: Sequence[str], most: int, count: Count, more: str) -> str:
     """Return a heading, and as many lines as fit.
 
-    The last line has the number of omitted lines. If no line fits, return "".
+    The last line of the list has the number of omitted lines. If no line fits, return "".
     """
     if not lines:
         return ""

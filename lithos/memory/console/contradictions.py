@@ -1,6 +1,6 @@
 """The console page on which a person settles a contradiction.
 
-It shows two notes, the reasons, and the possible outcomes.
+The page shows two notes, the reasons, and the possible outcomes.
 
 `lithos_conflict_resolve` settles all open `contradicts` edges between the two notes at once.
 """

@@ -1,6 +1,6 @@
 """Changes after a position in the journal, and recent activity.
 
-Both are also returned as lines of a briefing.
+Changes and recent activity are also returned as lines of a briefing.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ WITHHOLDING: Final = frozenset(("quarantined", "superseded", "expired"))
 class WaitingKeys(Protocol):
     """Further keys of a briefing for items that wait for a person.
 
-    They exist only if a capability reports such items.
+    The keys exist only if a capability reports items that wait for a person.
     """
 
     def told(self) -> dict[str, int]:
@@ -379,7 +379,7 @@ class Context:
     async def _read(self, request: ContextRequest, found: RankedCandidates) -> _Read:
         """Return the texts of the candidates that may be shown.
 
-        They are divided into passages in a worker thread.
+        The texts are divided into passages in a worker thread.
         """
         now = self._clock()
         trusted: list[ContextCandidate] = []

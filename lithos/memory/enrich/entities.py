@@ -69,7 +69,7 @@ class EntityExtraction:
 
     _catalogue: Catalogue
     _texts: NoteTexts
-    #: This is None only in a dry run, like the index.
+    #: `_ledger` is None only in a dry run, like the index.
     _ledger: Learning | None = None
     _patch: Patch | None = field(default=None, kw_only=True)
     #: The index that is notified if the entities of notes have changed.
@@ -146,7 +146,7 @@ class EntityExtraction:
     async def _extract(self, note: Note, content: str, source: str, force: bool) -> tuple[str, ...] | None:
         if self._patch is not None:
             if note.frontmatter_error is not None:
-                return None  # This note cannot store entities.
+                return None  # A note with a frontmatter error cannot store entities.
             due = await self._blocking.run(partial(decide_extraction, note, content, force=force))
             if due is not None or self._catalogue.entities.counting(note) is None:
                 return due

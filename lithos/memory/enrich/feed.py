@@ -1,6 +1,6 @@
 """The feed of the enrich queue.
 
-It selects the events that trigger enrichment of notes (docs/spec/memory.md §4).
+The feed selects the events that trigger enrichment of notes (docs/spec/memory.md §4).
 
 Delivery is at least once: triggers are stored durably in the queue before the cursor moves. After a crash in
 between, the same events are read again. A note that is queued twice is still one job.
@@ -176,7 +176,8 @@ class JournalFeed:
     async def _take_all(self, position: int, pruned_through: int) -> None:
         """Enqueue all notes.
 
-        This is needed if unread events were pruned, because they may concern any note.
+        All notes must be enqueued if unread events were pruned, because the pruned events may concern any
+        note.
         """
         log.warning("enrichment missed events, all notes queued", cursor=position, lost_to=pruned_through)
         async for some in slices(list(self._catalogue)):

@@ -1,6 +1,6 @@
 """Upkeep of remembered questions.
 
-It reacts to changes of notes, to changes of the embedding model, and to deletion orders.
+The upkeep reacts to changes of notes, to changes of the embedding model, and to deletion orders.
 
 When a note is deleted, its entries are deleted. When its text was replaced, its entries count half. Entries
 of another embedder are embedded again (docs/spec/memory.md §8).

@@ -159,7 +159,7 @@ class Enrichment:
     async def _keep_time(self) -> None:
         await self._catch_up()
         now, config = trio.current_time(), self._lcma
-        # The first drain starts one interval after the server start.
+        # The first drain of the queue starts one interval after the server start.
         interval = 60.0 * config.enrich_drain_interval_minutes
         drain_at, sweep_at = now + interval, now + 60.0 * config.sweep_startup_delay_minutes
         while True:

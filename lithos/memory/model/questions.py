@@ -83,8 +83,9 @@ def final_score(hybrid: float, evidenced: float, trust: float = 1.0) -> float:
 
     `trust` is below 1 for suspect notes.
 
-    Both scores are in 0..1. Two thirds of the evidence weight were also measured: rephrased questions then
-    gain a quarter to a third less, and unrelated questions lose half as much (`bench/quality.md`).
+    `hybrid` and `evidenced` are in 0..1. Two thirds of the evidence weight were also measured: rephrased
+    questions then gain a quarter to a third less, and unrelated questions lose half as much
+    (`bench/quality.md`).
     """
     return trust * (hybrid + EVIDENCE_WEIGHT * evidenced)
 
@@ -141,8 +142,8 @@ _WORD: Final = re.compile(r"\w+")
 def sketch_of(text: str) -> bytes:
     """Return a uniform sample of the distinct content words in a text: the `SKETCHED` smallest hashes.
 
-    This is bottom-k sampling (Cohen and Kaplan 2007). Word order, repetition, case and function words have no
-    effect.
+    The method is bottom-k sampling (Cohen and Kaplan 2007). Word order, repetition, case and function words
+    have no effect.
     """
     return b"".join(sorted(_hashes(text))[:SKETCHED])
 

@@ -193,7 +193,8 @@ class EvidencePipeline:
 
         Return whether they were run.
 
-        These scouts never return seeds. If seeds fill the whole answer, their results would change nothing.
+        The scouts of the second phase never return seeds. If seeds fill the whole answer, the scouts' results
+        would change nothing.
         """
         second = self._team.second
         shown = order.ids[: ask.limit]
@@ -304,7 +305,7 @@ class EvidencePipeline:
     def _chunks(self, chosen: Sequence[Chosen], hybrid: HybridRanking) -> dict[int, int]:
         """Return the nearest chunk of each note by serial.
 
-        It is shown if no passage has enough words of the query.
+        The nearest chunk is shown if no passage has enough words of the query.
         """
         wanted = {entry.serial for entry in self._entries(note.id for note in chosen)}
         return {hit.serial: hit.chunk for hit in hybrid.chunks if hit.serial in wanted}

@@ -188,7 +188,7 @@ class Lessons:
     def drop(self, lesson_id: str) -> None:
         """Delete an applied lesson without waiting for the deletion.
 
-        If it were applied again, nothing would change.
+        If the lesson were applied again, nothing would change.
         """
         self._mailbox.nudge(DropLesson(id=lesson_id, agent=ENRICH_AGENT))
 

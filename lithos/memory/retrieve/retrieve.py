@@ -336,7 +336,7 @@ class Retrieve:
 
         Return the former statistics. Return None if the write was refused.
 
-        This runs even if the caller has disconnected, because the receipt documents the retrieval.
+        The write runs even if the caller has disconnected, because the receipt documents the retrieval.
         """
         command = RecordRetrieval(receipt, tuple(entry.note.id for entry in entries))
         try:

@@ -379,7 +379,7 @@ class Catalogue:
     def adopt(self, filled: Catalogue) -> None:
         """Take over the notes of another catalogue without loading them again.
 
-        This catalogue must be empty.
+        The catalogue that takes over the notes must be empty.
         """
         own = ("records", "graph", "entities", "files", "skipped", "doubles", "when_removed")
         vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})

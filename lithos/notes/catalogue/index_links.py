@@ -123,7 +123,7 @@ class LinkGraph:
     def neighbours(self, node: Node) -> tuple[Collection[Node], Collection[Node]]:
         """Return the nodes that a node links to, and the nodes that link to it.
 
-        Both collections are empty for an unknown node.
+        For an unknown node, both returned collections are empty.
         """
         return _items(self._ends.get(node, ())), _items(self._starts.get(node, ()))
 

@@ -532,7 +532,7 @@ def _settle_claims(
 ) -> None:
     """Decide which of several files gets an id.
 
-    The other files are skipped. A file that does not contain an id gets another id.
+    The files that do not get the id are skipped. A file that does not contain an id gets another id.
     """
     path = elect([entry.claim for entry in claimants], places).path
     for entry in claimants:

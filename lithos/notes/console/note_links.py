@@ -77,7 +77,7 @@ def sanitise(html: str) -> str:
         id_prefix=ID_PREFIX,
         set_tag_attribute_values={
             "input": {"disabled": "", "type": "checkbox"},
-            # These elements have their own scrollbars, so they must be reachable by keyboard.
+            # `pre` and `table` elements have their own scrollbars, so they must be reachable by keyboard.
             "pre": {"tabindex": "0"},
             "table": {"tabindex": "0"},
         },

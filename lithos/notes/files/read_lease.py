@@ -189,7 +189,8 @@ class Watch:
     def let_write(self, patience: float) -> None:
         """Release the lease for programs waiting in open().
 
-        Then wait up to `patience` seconds until these programs have closed the file.
+        After releasing the lease, wait up to `patience` seconds until the waiting programs have closed the
+        file.
         """
         self._calls.end_lease(self.descriptor)
         for _ in range(round(patience / 0.01)):

@@ -314,7 +314,7 @@ class Replacing:
     ) -> None:
         """Compare the displaced file with the expected file.
 
-        If they differ, put the file back and raise `FileChanged`.
+        If the files differ, put the displaced file back and raise `FileChanged`.
         """
         assert change.expected is not None
         with suppress(OSError):  # an unreadable file is not the expected file either

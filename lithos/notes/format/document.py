@@ -382,7 +382,7 @@ def _expected(note: Note, content: str, style: VaultStyle) -> Document:
 def told_by(content: str, style: VaultStyle) -> dict[str, Any]:
     """Return the fields of a note that depend on its text.
 
-    These fields are `inline_tags` and `has_conflict_markers`.
+    The fields that depend on the text are `inline_tags` and `has_conflict_markers`.
     """
     tags = scan_tags(content) if style.is_foreign else ()
     return {"inline_tags": tags, "has_conflict_markers": has_conflict_markers(content)}

@@ -228,7 +228,7 @@ class LineMerge:
 
         Each block has its start in each text and its length.
 
-        The last block is empty.
+        The last yielded block is empty.
         """
         number = other = 0
         while number < len(mine) and other < len(theirs):

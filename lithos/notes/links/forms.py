@@ -90,7 +90,7 @@ def wiki_links(masked: str) -> Iterator[re.Match[str]]:
 def may_have_links(text: str) -> bool:
     """Return whether a text may have links, because it contains the characters that every link needs.
 
-    This check quickly excludes most texts without links.
+    `may_have_links` quickly excludes most texts without links.
     """
     return "[[" in text or "](" in text or _DEFINED in text
 

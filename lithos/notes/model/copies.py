@@ -161,7 +161,7 @@ def says_own_note(values: Mapping[str, Any]) -> bool:
 def may_be_strong(path: str) -> bool:
     """Return whether a name can be an unmistakable name of a conflict copy.
 
-    This quick check excludes nearly all other names.
+    `may_be_strong` quickly excludes nearly all names that are not unmistakable names of conflict copies.
     """
     return path.endswith(").md") or ".sync-conflict-" in path
 

@@ -148,7 +148,8 @@ def _count_sentence(sentence: Sequence[_Token], is_title: bool, mentions: Mentio
                 mentions.products[word] += 1
         starts = run[0].starts
         if starts and len(words) > 1 and (is_opener(words[0]) or mentions.lower[words[0].casefold()]):
-            words, starts = words[1:], False  # The first word is capitalised only because of its position.
+            # The first word of the sentence is capitalised only because of its position.
+            words, starts = words[1:], False
         words = _trimmed(words)
         if not words or len(words) > _LONGEST_RUN:
             continue
@@ -242,7 +243,7 @@ class ExtractedEntities:
 def is_machine_made(note: Note, digest: str | None) -> bool:
     """Return whether Lithos wrote the entities in the file.
 
-    Such entities have a version marker and this digest.
+    Entities that Lithos wrote have a version marker and the given `digest`.
     """
     return note.entities_extractor is not None and digest == digest_entities(note.entities)
 

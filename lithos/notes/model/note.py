@@ -83,7 +83,7 @@ class Note:
     def all_tags(self) -> tuple[str, ...]:
         """Return the tags of frontmatter and text without duplicates.
 
-        The first spelling of each tag is used.
+        If a tag has several spellings, the first spelling is used.
         """
         return distinct_tags(self.tags + self.inline_tags) if self.inline_tags else self.tags
 
@@ -91,7 +91,7 @@ class Note:
     def own_id(self) -> str | None:
         """Return the `id` that a person wrote into the note, as text.
 
-        This id is not the Lithos id of the note.
+        The person's `id` is not the Lithos id of the note.
         """
         value = self.extra.get("id")
         return str(value).strip() if isinstance(value, str | int | float) else None
@@ -117,7 +117,7 @@ class Note:
     def next_update(self, now: datetime) -> datetime:
         """Return the `updated_at` of the next version.
 
-        This is `now`, or the current `updated_at` if the clock was set back.
+        The next `updated_at` is `now`, or the current `updated_at` if the clock was set back.
         """
         return max(now, self.updated_at)
 

@@ -50,7 +50,7 @@ _DEVICES: Final = frozenset(
 
 def slug_of(title: str, note_id: str) -> str:
     """Return the slug of a title: ASCII, lower case, with hyphens, at most 120 characters, never empty."""
-    if len(title) <= SLUG_MAX and _PLAIN_TITLE.fullmatch(title):  # This is a fast path for ordinary titles.
+    if len(title) <= SLUG_MAX and _PLAIN_TITLE.fullmatch(title):  # Ordinary titles take this fast path.
         return title.lower().replace(" ", "-")
     words = _SPACE.sub("-", anyascii(title[:_READ]).lower())
     slug = _HYPHENS.sub("-", _NOT_SLUG.sub("", words)).strip("-")[:SLUG_MAX]
@@ -111,7 +111,7 @@ def names_file(path: str | None) -> bool:
 def namespace_of(path: str, explicit: str | None) -> str:
     """Return the namespace of a note, in Unicode NFC.
 
-    This is `explicit`, or else the folders of the relative `path`, or else `default`.
+    The namespace is `explicit`, or else the folders of the relative `path`, or else `default`.
     """
     folder = PurePosixPath(path).parent.as_posix()
     return normalise("NFC", explicit or (DEFAULT_NAMESPACE if folder == "." else folder))
@@ -225,7 +225,7 @@ def host_of(url: str) -> str:
 
 
 def _split(url: str) -> SplitResult:
-    url.encode()  # This raises an error for lone surrogates, which cannot be stored.
+    url.encode()  # `encode` raises an error for lone surrogates, which cannot be stored.
     if _CONTROL.search(url):
         raise ValueError("control character")
     parts = urlsplit(url)

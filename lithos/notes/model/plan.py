@@ -1,6 +1,7 @@
 """Reconciliation plans: the differences between desired and actual state, and the necessary actions.
 
-These comparisons are shared by the scan at start, the watcher, index repair and `reconcile`.
+The comparisons of desired and actual state are shared by the scan at start, the watcher, index repair and
+`reconcile`.
 """
 
 from __future__ import annotations

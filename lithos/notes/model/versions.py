@@ -124,9 +124,9 @@ class KeptVersion:
 def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: VersionLimits) -> list[int]:
     """Return the positions of the versions to delete. `rows` are all versions of one note in recording order.
 
-    The first and the newest version are never deleted, unless the newest version is an old deletion: then all
-    versions are deleted. A version with a future time counts as new. Such a time is recorded before a clock
-    is set back.
+    The first and the newest version of a note are never deleted, unless the newest version is an old
+    deletion: then all versions are deleted. A version with a future time counts as new. Such a time is
+    recorded before a clock is set back.
     """
     if not rows:
         return []

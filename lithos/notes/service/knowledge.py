@@ -239,7 +239,7 @@ class Knowledge:
         With `section`, the content is limited to that section. With only `outline`, the content is empty.
         With `version` or `as_of`, the note is returned in that state, even if it was deleted later.
         """
-        truncate("", max_length)  # This refuses an invalid length before anything is read.
+        truncate("", max_length)  # `truncate` refuses an invalid length before anything is read.
         if note_id:
             note_id = await self.identify(note_id)
         kept: KeptNote | None = None

@@ -83,7 +83,7 @@ class Moving:
         self._moves = moves
         self._blocking = Threads()
         self._send, self._receive = trio.open_memory_channel[_Job](CAPACITY)
-        #: This event is set when all moves of an earlier process are finished.
+        #: Event that is set when all moves of an earlier process are finished.
         self.resumed = trio.Event()
 
     async def move(self, request: MoveNote) -> MoveOutcome:

@@ -1,6 +1,6 @@
 """Interpretation of content that is a whole note file.
 
-Its frontmatter is converted to arguments of the write.
+The frontmatter of the pasted file is converted to arguments of the write.
 """
 
 from __future__ import annotations

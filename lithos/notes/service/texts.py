@@ -325,7 +325,7 @@ class NoteTexts:
     ) -> list[T | None]:
         """Run `work` like `map_contents`, but also pass the visible text.
 
-        This text is made once per state.
+        The visible text is made once per state of a note.
         """
         visible = [self._visible.get(entry) for entry in entries]
         if None in visible:

@@ -135,7 +135,7 @@ class FolderWatch:
     async def notices(self) -> AsyncGenerator[set[str], None]:
         """Yield batches of touched paths.
 
-        The first batch may be empty. It signals that the watch is active.
+        The first batch of paths may be empty. This batch signals that the watch is active.
 
         Raises `ListeningFailed` if the library fails.
         """

@@ -108,7 +108,7 @@ class Watcher:
     def is_settled(self) -> bool:
         """Whether the mode is decided.
 
-        It is decided when the watcher has found out whether notifications work.
+        The mode is decided when the watcher has found out whether notifications work.
         """
         return not self._is_undecided and (self.mode != "native" or self._is_armed or bool(self.failure))
 

@@ -78,7 +78,8 @@ class Publisher:
     async def tell(self, events: Sequence[EventDraft]) -> None:
         """Journal events that do not belong to a change of a note.
 
-        If this fails, the failure is only logged, because clients can read the same facts in other ways.
+        If journalling fails, the failure is only logged, because clients can read the same facts in other
+        ways.
         """
         try:
             await self._coordinator.ask(AppendEvents(tuple(events)), within=PATIENCE)
@@ -164,7 +165,7 @@ class Publisher:
     def _take_earlier(self, change: CommittedChange) -> list[CommittedChange]:
         """Remove and return the withheld changes of the same note or file.
 
-        They must be announced before `change`.
+        The withheld changes must be announced before `change`.
         """
         earlier = [old for old in self._withheld if _is_same_note(old, change)]
         self._withheld = [old for old in self._withheld if not _is_same_note(old, change)]

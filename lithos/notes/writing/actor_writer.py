@@ -516,7 +516,7 @@ class Writer:
             vacated = None if self._catalogue.at_path(entry.path) else entry.path
         else:
             entry = attrs.evolve(entry, state=state)
-            if prepared.former is None:  # Otherwise an earlier edit has added the entry.
+            if prepared.former is None:  # If `former` is set, an earlier edit has added the entry.
                 await take_turns(self._catalogue.put_in_steps(entry))
             self._catalogue.records.settle_version(
                 entry.note.id, entry.standing, is_said=prepared.says_version

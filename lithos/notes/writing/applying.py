@@ -93,8 +93,8 @@ class Applying:
             async with trio.open_nursery() as nursery:
                 if versions:
                     nursery.start_soon(record)
-                # This does not run in a separate task, because starting and ending a task takes an additional
-                # turn of the event loop.
+                # Saving the intents does not run in a separate task, because starting and ending a task takes
+                # an additional turn of the event loop.
                 committed = await self._save_intents()
                 results = await self.blocking.run(lambda: self._carry_out(prepared))
             await self._wait_saved(committed)

@@ -111,7 +111,7 @@ class Keeper:
 
     async def finish(self) -> None:
         """Process the leased files at shutdown. The remaining files are processed by the next start."""
-        for _ in range(2):  # The first pass finds files in renamed folders, and the second pass settles them.
+        for _ in range(2):  # Pass 1 finds files in renamed folders, and pass 2 settles these files.
             leased = [each for each in self._waiting if each.kept.is_leased]
             if leased:
                 await trio.sleep_until(max(each.since for each in leased) + LEAST_GRACE)

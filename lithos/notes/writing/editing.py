@@ -1,6 +1,6 @@
 """Edits of one place of a note.
 
-They are applied to the file as the writer reads it, so no edit undoes another edit.
+Edits are applied to the file as the writer reads it, so no edit undoes another edit.
 
 The body is changed in the worker thread that reads the file (`edit_source`). Decisions that need the
 catalogue, such as the new version, are made on the event loop (`EditPreparation`).

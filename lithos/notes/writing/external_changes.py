@@ -255,7 +255,7 @@ class Outside:
     def _look_for_copies(self, path: str, taken: ExternalReply) -> None:
         """Request a check of files that are named as conflict copies of a new note.
 
-        They may be older than the note.
+        The copies may be older than the note.
         """
         if self._catalogue.style.knows_copies:
             for each in self._catalogue.named_copies(path):
@@ -329,7 +329,7 @@ class Outside:
     def _former(self, examined: Examined) -> list[Entry]:
         """Return the notes that a file without an id may have been before a rename.
 
-        Their files have the same bytes and no id.
+        The files of the returned notes have the same bytes as the examined file, and no id.
         """
         if examined.document is None or examined.identified or examined.is_known:
             return []
@@ -366,8 +366,8 @@ class Outside:
         entry = make_entry(examined, holder.serial if holder else self._catalogue.take_serial())
         await take_turns(self._catalogue.put_in_steps(entry))
         if version == own:
-            # Both records are stored in one commit, so the version remains recorded until the manifest
-            # contains it.
+            # The intent and the version are stored in one commit, so the version remains recorded until the
+            # manifest contains it.
             self._catalogue.records.intend(note_id, entry.standing)
             self._catalogue.records.settle_version(note_id, entry.standing)
         if look.is_yielded and look.rival is not None:
@@ -487,7 +487,7 @@ class Outside:
     def _give_own_id(self, path: str) -> Exception | None:
         """Replace the id in a file that has the id of another note.
 
-        If this fails, return the reason. Blocks.
+        If the id cannot be replaced, return the reason. Blocks.
         """
         style, result = self._catalogue.style, None
         for _ in range(_TRIES):
@@ -503,7 +503,7 @@ class Outside:
                 return failure
             (result,) = self._files.apply([Put(path, data, source.digest)])
             if not isinstance(result, FileChanged):
-                break  # Otherwise, read the text that another program has just saved.
+                break  # If the file changed, read the text that another program has just saved.
         return result if isinstance(result, Exception) else None
 
     async def _take_removals(self, ids: Sequence[str]) -> ExternalReply:

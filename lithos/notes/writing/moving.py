@@ -70,7 +70,7 @@ def target_of(request: MoveNote, path: str, catalogue: Catalogue) -> str:
 class MovePreparation:
     """Preparation of moves and rewritten links against the current catalogue.
 
-    Its methods raise errors for refused requests.
+    The methods of `MovePreparation` raise errors for refused requests.
     """
 
     def __init__(self, preparation: Preparation) -> None:

@@ -35,7 +35,7 @@ class NoteIndex(Protocol):
     def is_in_demand(self) -> bool:
         """Return whether clients have recently searched the index.
 
-        In this case the publisher should wait for it.
+        If clients have recently searched the index, the publisher should wait for the index.
         """
 
     @property
@@ -58,7 +58,7 @@ class NoteIndex(Protocol):
 class VersionStore(Protocol):
     """Interface of the version store.
 
-    Its methods block, and raise `HistoryFailed` if the store is unreadable.
+    The methods of the version store block, and raise `HistoryFailed` if the store is unreadable.
     """
 
     @property
@@ -89,7 +89,7 @@ class VersionRecorder(Protocol):
     def is_failing(self) -> bool:
         """Whether the last commit failed.
 
-        In this case, versions must be recorded before files are changed.
+        If the last commit failed, versions must be recorded before files are changed.
         """
 
     async def keep_former(self, versions: Sequence[NewVersion]) -> None:
@@ -115,7 +115,7 @@ class VersionRecorder(Protocol):
 
         If the store failed, try again.
 
-        This is a background task.
+        `keep_tidy` is a background task.
         """
 
     async def finish(self) -> None:
@@ -162,7 +162,7 @@ class ChangeGate(Protocol):
     async def load(self, proposal_id: str) -> ProposedText | None:
         """Return a text proposal with its files.
 
-        If it was just deleted or is of another kind, return None.
+        If the proposal was just deleted or is of another kind, return None.
         """
 
     def as_file(

@@ -149,7 +149,7 @@ class ProposedFile(ReadFile):
 class Preparation:
     """Preparation of write requests against the current catalogue.
 
-    Its methods raise errors for refused requests.
+    The methods of `Preparation` raise errors for refused requests.
     """
 
     catalogue: Catalogue

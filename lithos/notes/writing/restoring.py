@@ -62,7 +62,7 @@ class _Bytes:
 class RestorePreparation:
     """Preparation of restores against the current catalogue.
 
-    Its methods raise errors for refused requests.
+    The methods of `RestorePreparation` raise errors for refused requests.
     """
 
     def __init__(self, preparation: Preparation) -> None:

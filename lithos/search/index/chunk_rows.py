@@ -200,7 +200,7 @@ def _choose_products() -> Any:
     try:
         numkong.cdist(ones, ones[:1], metric="dot", out_dtype=wanted)
     except (TypeError, ValueError):
-        return "float32"  # This type is as exact as integers: no sum reaches 2**24 below 1,040 dimensions.
+        return "float32"  # `float32` is as exact as integers: no sum reaches 2**24 below 1,040 dimensions.
     return wanted
 
 

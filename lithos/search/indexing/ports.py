@@ -171,8 +171,8 @@ class VectorPort:
 
     Changes are applied to `target`. `former` answers queries until `target` is complete.
 
-    Until then, changes are also applied to `former` (double write). Both attributes are unset until the model
-    is loaded. Only the event loop changes the two attributes. `apply` runs in a thread.
+    Until `target` is complete, changes are also applied to `former` (double write). `target` and `former` are
+    unset until the model is loaded. Only the event loop changes the two attributes. `apply` runs in a thread.
     """
 
     def __init__(self, sizes: ChunkSizes) -> None:

@@ -346,7 +346,7 @@ class Hybrid:
         fused = self.divisor(ranking)
         words = {serial: part / fused for serial, part in words.items()}
         meaning = {serial: part / fused for serial, part in meaning.items()}
-        for serial, part in ranking.beside.items():  # This part comes from a neighbour's score.
+        for serial, part in ranking.beside.items():  # The added part comes from a neighbour's score.
             leg = words if serial in words else meaning
             leg[serial] += part / whole
         return (

@@ -104,7 +104,7 @@ def number(
 ) -> Callable[[str], Any]:
     """Return a converter of numbers for the argument parser.
 
-    Its error messages show `wanted`, or `name` if `wanted` is empty.
+    The converter's error messages show `wanted`, or `name` if `wanted` is empty.
     """
 
     def convert(text: str) -> Any:

@@ -43,7 +43,7 @@ def progress_bars(session: CommandSession, unit: str) -> Iterator[Progress | Non
 def counted(session: CommandSession, name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a progress callback for one bar.
 
-    Its arguments are the number of finished items and the total, which is 0 if unknown.
+    The arguments of the callback are the number of finished items and the total, which is 0 if unknown.
     """
     with progress_bars(session, unit) as progress:
         yield (lambda done, total: None) if progress is None else partial(progress, name)

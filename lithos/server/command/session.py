@@ -225,7 +225,7 @@ def _one_vault(invocation: Invocation) -> CommandSession:
 def _several(invocation: Invocation, named: ConfiguredVaults) -> CommandSession:
     """Return the session of the chosen vault.
 
-    It contains all named vaults. Raises the errors of `load_session`.
+    The session contains all named vaults. Raises the errors of `load_session`.
     """
     chosen = named.chosen
     if len(chosen) > 1 and not invocation.declared.takes_several:

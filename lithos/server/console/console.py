@@ -128,7 +128,7 @@ class Console:
     def tools(self) -> ToolBox:
         """Return the tools with the rights of the current user.
 
-        They include the tools of Lithos's own pages.
+        The returned tools include the tools of Lithos's own pages.
         """
         return self._tools.acting_as(attrs.evolve(self.principal, is_own=True, is_person=True))
 

@@ -63,7 +63,7 @@ def sent_address() -> str:
 def digest_of(folder: Path) -> str:
     """Return a short hash of the static files.
 
-    It changes with the files, so browsers then fetch them again.
+    The hash changes with the files, so browsers then fetch the files again.
     """
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return blake2b(b"".join(path.read_bytes() for path in files), digest_size=6).hexdigest()

@@ -134,7 +134,7 @@ class BrowserSession:
     async def once(self, key: str, act: Callable[[], Awaitable[str]]) -> str:
         """Carry out a submission once and return the location of its outcome.
 
-        If it is already running, wait for it.
+        If the submission is already running, wait for it.
 
         `key` was created for the form. If `act` raises, the form may be submitted again. One of the waiting
         repetitions is then carried out, and the others wait for it. `act` has its own deadlines, so the wait

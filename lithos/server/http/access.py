@@ -107,7 +107,7 @@ def find_address(path: str, *, console: bool, oauth: Collection[str] = ()) -> Ro
 def _is_utf8(path: str) -> bool:
     """Return whether the percent-encoded bytes of a path are valid UTF-8.
 
-    If they are not, different bytes could decode to the same text.
+    If the bytes are not valid UTF-8, different bytes could decode to the same text.
     """
     try:
         unquote(path, errors="strict")
@@ -257,7 +257,7 @@ def _challenge(policy: AccessPolicy, path: str, *, is_wrong: bool) -> bytes:
 def is_own_page(head: RequestHead, public_url: str | None = None) -> bool:
     """Return whether a request comes from a page of this server's console.
 
-    Such a request gets no CORS headers. The Host must have been admitted before.
+    A request from a console page gets no CORS headers. The Host must have been admitted before.
 
     A page of `server.public_url` also belongs to the console, whatever Host a reverse proxy sends.
 

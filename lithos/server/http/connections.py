@@ -98,7 +98,7 @@ class Connections:
 class _Requests:
     """ASGI application for the requests of one connection.
 
-    It passes only unambiguous requests on to `_app`.
+    The application passes only unambiguous requests on to `_app`.
     """
 
     _connection: Connection

@@ -1,6 +1,6 @@
 """Gate in front of all endpoints.
 
-It checks access, limits bodies and adds CORS headers, for HTTP and WebSocket.
+The gate checks access, limits bodies and adds CORS headers, for HTTP and WebSocket.
 
 The application sees a request only after the gate has read its whole body. The size of the body is limited.
 """

@@ -1,6 +1,6 @@
 """Time limits in seconds and size limits in bytes of the HTTP front.
 
-They are in one module to keep them consistent.
+All limits of the HTTP front are in one module to keep them consistent.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ RouteModule = Callable[[QuartTrio], None]
 def create_app(routes: Iterable[RouteModule] = ()) -> QuartTrio:
     """Return the Quart application.
 
-    It has no time limit for streams and no size limit for bodies, which the gate limits.
+    The application has no time limit for streams and no size limit for bodies, which the gate limits.
     """
     app = QuartTrio("lithos.server.http.quart_app", static_folder=None)
     app.config.update(RESPONSE_TIMEOUT=None, MAX_CONTENT_LENGTH=None, BACKGROUND_TASK_SHUTDOWN_TIMEOUT=None)

@@ -1,6 +1,6 @@
 """Client for commands on the same machine.
 
-It sends tool calls to the `/mcp` of a running owner and reads `/health`.
+The client sends tool calls to the `/mcp` of a running owner and reads `/health`.
 """
 
 from __future__ import annotations

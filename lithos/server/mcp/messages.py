@@ -68,7 +68,7 @@ class Request:
     def is_lasting(self) -> bool:
         """Return whether the request opens a stream of notifications.
 
-        Such a request has no response to wait for.
+        A request that opens a stream has no response to wait for.
         """
         return self.method == "subscriptions/listen"
 

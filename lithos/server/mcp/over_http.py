@@ -72,7 +72,7 @@ class McpEndpoints:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Load the SDK and report `started`, then run its request tasks.
 
-        They are cancelled together with `run`.
+        The request tasks are cancelled together with `run`.
         """
         sdk = await self._sdk.make()
         async with sdk.running():

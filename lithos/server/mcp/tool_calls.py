@@ -107,7 +107,7 @@ def _fast_json(value: Any) -> str:
 def encode_fault(code: str, message: str) -> dict[str, Any]:
     """Encode a protocol error of a tool call.
 
-    It is an error object like a refusal, but `isError` is true.
+    A protocol error is an error object like a refusal, but `isError` is true.
     """
     envelope = {"status": "error", "code": code, "message": message}
     return {
@@ -118,8 +118,8 @@ def encode_fault(code: str, message: str) -> dict[str, Any]:
     }
 
 
-# These are copies of the SDK's `MCP_PROTOCOL_VERSION_HEADER` and `HANDSHAKE_PROTOCOL_VERSIONS`. Loading the
-# SDK would take half a second.
+# `VERSION_HEADER` and `VERSIONS` are copies of the SDK's `MCP_PROTOCOL_VERSION_HEADER` and
+# `HANDSHAKE_PROTOCOL_VERSIONS`. Loading the SDK would take half a second.
 VERSION_HEADER: Final = b"mcp-protocol-version"
 VERSIONS: Final = frozenset((b"2024-11-05", b"2025-03-26", b"2025-06-18", b"2025-11-25"))
 _CONTENT_TYPES: Final = frozenset((b"application/json", b"application/json; charset=utf-8"))

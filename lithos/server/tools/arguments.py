@@ -235,7 +235,7 @@ class ArgumentReader:
     def short_schema(self) -> Mapping[str, Any]:
         """Return the input schema without rare parameters.
 
-        It allows additional arguments, so callers can still use them.
+        The short schema allows additional arguments, so callers can still use rare parameters.
         """
         return self._schema(with_rare=False)
 
@@ -343,7 +343,7 @@ class ArgumentReader:
     def _is_left_out(self, name: str, value: Any) -> bool:
         """Return whether an optional parameter counts as left out.
 
-        Its value is then blank, or "null" if no text is expected.
+        The value of a parameter that is left out is blank, or "null" if no text is expected.
 
         "null" is a valid text, but not for note ids or for parameters with a fixed choice of values.
         """

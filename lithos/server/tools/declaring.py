@@ -1,6 +1,6 @@
 """Declaration of a tool: a class with the decorator `@tool`.
 
-Its fields are the parameters, and `answer` runs the tool.
+The fields of the class are the parameters, and `answer` runs the tool.
 
 ```python
 @tool("lithos_agent_info", "full", "RI", place=14, of="tasks")

@@ -159,7 +159,7 @@ def _tell_totals(fitted: dict[str, Any], paged: CuttableAnswer, counts: Mapping[
 def cut_lists(answer: dict[str, Any], paths: Sequence[str], room: int) -> None:
     """Cut lists to `room` characters of JSON in total, and add their totals.
 
-    The first lists are filled first.
+    Lists are filled in the order of `paths`.
     """
     for path in paths:
         whole, kept = answer.get(path, ()), 0

@@ -19,7 +19,7 @@ Serve = Callable[[datetime | None], Awaitable[Answer]]
 class RecordPartialRead(Protocol):
     """Records which part of a note an agent has read.
 
-    It begins at `start` and ends with the note, unless the text `is_cut`.
+    The part begins at `start` and ends with the note, unless the text `is_cut`.
     """
 
     def __call__(

@@ -1,6 +1,6 @@
 """Short snippets for small answers (docs/spec/notes.md §10).
 
-They consist of the sentences that match best.
+Short snippets consist of the sentences that match best.
 """
 
 from __future__ import annotations

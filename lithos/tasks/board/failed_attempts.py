@@ -1,6 +1,6 @@
 """Failed attempts at a task (docs/spec/coordination.md §6).
 
-They are counted, and the task is paused or given up.
+Failed attempts are counted, and the task is paused or given up.
 
 During the pause, the claim continues under a new fence, so that no agent gets the task. When this claim
 expires, the task is free again. The expiry is reported like any other expiry, even after a restart.

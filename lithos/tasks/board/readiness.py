@@ -146,7 +146,7 @@ class Readiness:
     def is_through(self) -> bool:
         """Return whether all tasks were checked since the start.
 
-        If so, only task changes affect `next_due`.
+        If all tasks were checked, only task changes affect `next_due`.
         """
         return self._checked is None
 

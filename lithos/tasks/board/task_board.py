@@ -303,8 +303,8 @@ class TaskBoard(Board):
             created_by=command.agent,
             created_at=now,
         )
-        # These tasks may lose an inherited blocker. The blocker now waits for them or belongs to their
-        # parent.
+        # The tasks in `former` may lose an inherited blocker. The blocker now waits for these tasks or
+        # belongs to their parent.
         part_of = [edge.target, *self._rows.below([edge.target])] if edge.type == PARENT_CHILD else []
         former = [one for each in part_of for one in self._rows.dependents(each)]
         link_tasks(self._rows, edge)

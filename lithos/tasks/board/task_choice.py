@@ -144,7 +144,7 @@ class TaskChoice:
 def arm_timers(rows: TaskRows, graph: TaskGraph, task_id: str) -> None:
     """Schedule the timer gates of a waiting task again.
 
-    Their gates are closed again because the clock was set back.
+    The timer gates are closed again because the clock was set back.
     """
     for source, _ in graph.waits_for.get(task_id, ()):
         rows.ready.arm(graph.tasks[source])

@@ -68,7 +68,7 @@ def opens_at(task: Task) -> datetime | None:
 def is_gate_open_to_pass(gate: Task, now: datetime) -> bool:
     """Return whether a gate no longer blocks tasks.
 
-    It must be completed, or an open timer whose time has passed.
+    The gate must be completed, or an open timer whose time has passed.
     """
     if gate.status == "completed":
         return True

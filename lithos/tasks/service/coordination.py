@@ -355,7 +355,7 @@ class Coordination:
     async def impact(self, note_id: str, most: int) -> tuple[list[RestingTask], list[Reader]]:
         """Return the tasks that depend on a note, newest first, and the readers of the note.
 
-        Both lists are limited.
+        Each list contains at most `most` entries.
         """
         with suppress(ActorDown, ShuttingDown, trio.TooSlowError):
             await self._coordinator.mailbox.ask(Flush(), within=FLUSH_PATIENCE)

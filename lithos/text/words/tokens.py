@@ -2,9 +2,9 @@
 
 The count is specified in docs/spec/context.md §1.
 
-Both numbers are subadditive for parts that are joined at line breaks: the sum of the counts of the parts is
-never less than the count of the whole text. If the counts of the parts fit a budget in sum, the joined text
-therefore fits too.
+Tokenizer pieces and UTF-8 bytes / 4 are both subadditive for parts that are joined at line breaks: the sum of
+the counts of the parts is never less than the count of the whole text. If the counts of the parts fit a
+budget in sum, the joined text therefore fits too.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ class _Editor:
         source = self._source
         colon = _COLON.match(source, key.end_mark.index)
         start, end = node.start_mark.index, _end_of(source, node)
-        if colon and start < colon.end():  # This is an alias. Its node is the node of the anchor.
+        if colon and start < colon.end():  # The value is an alias. Its node is the node of the anchor.
             alias = _ALIAS.match(source, colon.end())
             start, end = alias.span(1) if alias else (colon.end(), colon.end())
         return _Entry(

@@ -123,8 +123,8 @@ class FrontmatterHandler(YAMLHandler):
     Nodes contain the position of each value, so that edits change nothing else.
     """
 
-    # This pattern is stricter than that of the library: it requires exactly three dashes and includes no
-    # blank lines. `\r?\Z` matches at the end.
+    # `FM_BOUNDARY` is stricter than the pattern of the library: it requires exactly three dashes and includes
+    # no blank lines. `\r?\Z` matches at the end.
     FM_BOUNDARY = re.compile(r"^---[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
 
     def find(self, text: str) -> tuple[str, str] | None:

@@ -42,7 +42,7 @@ AGE, AGE_TIMES = 60.0, 100.0
 class WorthCounter:
     """A counter of note reads, searches and citations.
 
-    It counts only on request and raises `DatabaseFailed`.
+    The counter counts only on request and raises `DatabaseFailed`.
     """
 
     _journal: CoordinationStore

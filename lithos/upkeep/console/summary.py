@@ -182,7 +182,7 @@ async def attempt(what: str, asked: Awaitable[T], untold: list[str]) -> T | None
 def _join(seen: Sequence[Agent], held: Holdings | None) -> tuple[ActiveAgent, ...]:
     """Return agents with claims first, then other active agents.
 
-    Both groups are sorted by most recent activity.
+    Agents with claims and other active agents are each sorted by most recent activity.
     """
     holds: dict[str, list[Holding]] = {}
     for holding in held.shown if held is not None else ():

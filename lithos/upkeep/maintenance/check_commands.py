@@ -229,7 +229,7 @@ def _list_plan(amendments: Sequence[Amendment], *, everything: bool) -> Iterator
 def _cut(rows: Sequence[str], *, everything: bool) -> Iterator[str]:
     """Yield all rows if `everything` is set.
 
-    Otherwise yield the first rows and the number of omitted rows.
+    If `everything` is not set, yield the first rows and the number of omitted rows.
     """
     listed = rows if everything else rows[:_LISTED]
     yield from (f"  {row}" for row in listed)

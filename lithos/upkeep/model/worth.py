@@ -77,7 +77,7 @@ class Tally:
     def ask(self, asked: Iterable[RetrievalRecord]) -> None:
         """Count questions.
 
-        They must be passed in the order in which they were asked, from the first known question.
+        The questions must be passed in the order in which they were asked, from the first known question.
         """
         for each in asked:
             is_briefing = each.tokens is not None
