@@ -34,7 +34,7 @@ async def overwrite(lithos: Lithos, note: str, content: str, **more: Any) -> dic
 
 
 async def test_writing_back_a_cut_read_is_refused_unless_replace_all(tmp_path: Path) -> None:
-    """behaviour 366: this applies to every kind of cut, with and without the version that was read."""
+    """behaviour 366: every kind of cut read is refused, with and without the version that was read."""
     async with serving_big(tmp_path) as (lithos, note):
         for more in ({}, {"max_length": 3_000}, {"max_length": 100}, {"max_length": 777, "agent_id": "ann"}):
             read = await lithos.read(note, **more)
