@@ -1,6 +1,6 @@
 """Benchmark of read-only calls through `/mcp`.
 
-It compares their time and processor time with those of a no-op.
+The benchmark compares the time and processor time of the calls with those of a no-op.
 
 Run `python -m bench.calls --notes 10000`. The no-op is the same as in `bench.search`. Each round alternates
 all kinds of calls, so that a busy machine slows all of them equally. `to_noop` and `to_noop_processor` are

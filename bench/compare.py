@@ -154,7 +154,7 @@ class Comparison:
     def changes(self, case: Case, old: int) -> dict[str, Change]:
         """Return the displayed figures of a case by name.
 
-        They compare the newest revision with the one at position `old`.
+        The figures compare the newest revision with the revision at position `old`.
         """
         told = [(found[old], found[-1]) for found in self._rounds.get(case.name, ())]
         pairs = [(before, now) for before, now in told if before is not None and now is not None]

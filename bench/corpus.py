@@ -103,7 +103,7 @@ def topic_words(rng: random.Random, topic: str, count: int) -> list[str]:
 class Place:
     """The path and title of a note.
 
-    They are known before the text, so that other notes can link to the note.
+    Path and title are known before the text of the note, so that other notes can link to the note.
     """
 
     index: int

@@ -2,9 +2,9 @@
 
 Run it with `python -m bench.counting FD serve …`.
 
-It counts Python and C function calls on the event loop's thread, jobs that the loop passes to other threads,
-file syncs and database commits. It works with any revision of Lithos. When the loop is idle, it answers each
-byte on the socket FD with one JSON line, `Counted`.
+The program counts Python and C function calls on the event loop's thread, jobs that the loop passes to other
+threads, file syncs and database commits. It works with any revision of Lithos. When the loop is idle, the
+program answers each byte on the socket FD with one JSON line, `Counted`.
 """
 
 from __future__ import annotations

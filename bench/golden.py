@@ -1,6 +1,6 @@
 """Recordings of the whole output of the product.
 
-They are compared byte for byte before and after a restructuring.
+Recordings from before and after a restructuring are compared byte for byte.
 
 `python -m bench.golden record OUT --vault DIR` copies the vault, runs three servers on it with separate data
 directories, runs every command, and writes `OUT/*.json`: sorted entries of requests and the text of their
@@ -13,7 +13,7 @@ The product is used only from outside: `lithos.app.main` in this process, and HT
 the server that it starts. The same script can therefore record code whose modules have moved. It imports only
 `lithos.app.main` and `docs.generate`.
 
-These values are masked: the temporary folder, the folder of the virtual environment, the server's port,
+Recordings mask these values: the temporary folder, the folder of the virtual environment, the server's port,
 process ids, measured seconds and bytes of memory or disk (values of such metrics and of their histogram
 buckets, all numbers on the console's system page), modification times of index files, and names of index
 segments.

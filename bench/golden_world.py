@@ -1,7 +1,8 @@
 """A deterministic environment for `bench.golden`. It fixes time, ids, threads and index merges.
 
-This module names no module of the product, so that it still works when they move. Call `World.enter` before
-the first import of `lithos`, because it replaces names in the standard library, Trio and tantivy.
+`bench.golden_world` names no module of the product, so that it still works when the product's modules move.
+Call `World.enter` before the first import of `lithos`, because `World.enter` replaces names in the standard
+library, Trio and tantivy.
 
 * Time: if no task can run, Trio's clock jumps to the next deadline. The time of day is `EPOCH` plus the
   elapsed whole seconds. A durable file gets this time as its modification time. `perf_counter` is not

@@ -19,7 +19,7 @@ LINES, AROUND = 3, 2
 class Grep:
     """A file search like that of an agent with `grep`.
 
-    It returns the best lines of each file with context.
+    The search returns the best lines of each file with context.
     """
 
     files: Sequence[tuple[str, Sequence[str], Sequence[frozenset[str]]]]

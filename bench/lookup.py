@@ -1,6 +1,6 @@
 """Benchmark of the match strength of rows (`match`).
 
-It fits the strength to judged questions and measures errors.
+The benchmark fits the match strength to judged questions and measures errors.
 
 `python -m bench.lookup COLLECTIONS --vault VAULT --data DIR` removes half of the documents of the collections
 and of other kinds of notes (`bench/kinds.py`) several times, so that about half of the questions have no
@@ -46,8 +46,8 @@ MODES: Final[Mapping[str, Any]] = {
 }  # fmt: skip
 #: Number of halves per collection, and maximum share of false hits at the printed threshold.
 DRAWS, ALLOWED = 3, 0.05
-#: This seed must differ from the sample seed. With the same shuffle, exactly the documents without a question
-#: would be removed.
+#: Seed for the removed halves. It must differ from the sample seed. With the same shuffle, exactly the
+#: documents without a question would be removed.
 SEED = 101
 
 
@@ -142,7 +142,7 @@ async def _collect(
 async def _features(server: Server, mode: str, question: str) -> Mapping[int, Any]:
     """Return the server's features by serial.
 
-    They are those of the first row, or of the first three rows in one mode.
+    The features are those of the first row, or of the first three rows in one mode.
     """
     search = server.get(Search)
     if mode == "hybrid":

@@ -62,7 +62,7 @@ def paired_difference(
 ) -> tuple[float, float, float]:
     """Return the mean of `ours - theirs` times 100, and its 95 % interval (paired bootstrap).
 
-    Both arguments must contain values for the same queries in the same order. The queries are resampled
+    `ours` and `theirs` must contain values for the same queries in the same order. The queries are resampled
     10,000 times.
     """
     differences: NDArray[np.float64] = 100 * (np.asarray(ours, float) - np.asarray(theirs, float))

@@ -33,7 +33,7 @@ def middle_of(rounds: Sequence[Latencies]) -> dict[str, float]:
 def median_ratio(ours: Sequence[Latencies], theirs: Sequence[Latencies], figure: str = "p50") -> float:
     """Return the median of the ratios within rounds.
 
-    These ratios are independent of the load of the machine.
+    Ratios within one round are independent of the load of the machine.
     """
     pairs = zip(ours, theirs, strict=True)
     return middle([getattr(one, figure) / (getattr(other, figure) or 0.001) for one, other in pairs], 2)

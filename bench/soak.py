@@ -1,6 +1,6 @@
 """Benchmark of a mixed load from many clients.
 
-The soak test checks that memory stays flat, calls stay fast, and no call fails.
+The benchmark checks that memory stays flat, calls stay fast, and no call fails.
 
 Run `python -m bench.soak --minutes 5`. Each client owns a few notes and tasks, which it writes, changes,
 finds and deletes, so that the size of the corpus does not change. Memory is sampled after the warm-up,

@@ -75,7 +75,7 @@ async def _burst(
 ) -> tuple[float, float, list[float]]:
     """Return the seconds until all new files are found.
 
-    They are counted from the first and from the last file. Also return the write times.
+    The seconds are counted from the first and from the last file. Also return the write times.
     """
     texts = [
         f"# Arrived {n}\n\nokapis number {n}, see [[Arrived {n // 2}]].\n\n" + "word " * 80

@@ -103,7 +103,8 @@ async def _mix(
 ) -> dict[str, Latencies]:
     """Run searchers and writers.
 
-    Each of them sends its next call after an answer. The processor time covers both.
+    Each searcher or writer sends its next call after an answer. The processor time covers searchers and
+    writers.
     """
     writes = writing(texts, series)
     waited: dict[str, list[float]] = {"search": [], "write": []}

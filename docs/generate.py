@@ -1,7 +1,7 @@
 """Generator of `docs/reference/` from the code: `python -m docs.generate`. With `--check`, it only compares.
 
-This package contains no names of tools, settings, metrics, error codes or commands. The pages show everything
-that the code defines, so they are always complete.
+The package `docs` contains no names of tools, settings, metrics, error codes or commands. The reference pages
+show everything that the code defines, so they are always complete.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ from small fixed sets; they never contain ids, agents or queries.
 def render_settings() -> str:
     """Return the reference page of all settings.
 
-    It shows default, allowed values and environment variable.
+    The page shows the default, allowed values and environment variable of each setting.
     """
     parts = [
         _SETTINGS_INTRODUCTION,

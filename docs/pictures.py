@@ -93,7 +93,7 @@ def _browser() -> Iterator[webdriver.Chrome]:
 def _has_all(driver: webdriver.Chrome, base: str) -> bool:
     """Return whether the overview already counts the notes that need attention.
 
-    This takes some seconds after the start.
+    The count takes some seconds after the start of the server.
     """
     driver.get(f"{base}/console/")
     return bool(driver.find_elements("css selector", "a[href*='status=expired']"))

@@ -193,7 +193,7 @@ async def until(holds: Callable[[], bool], within: float = 60.0) -> None:
 def refusal(answer: Mapping[str, Any], code: str) -> str:
     """Return the message of an error envelope.
 
-    The first keys of the envelope must be in their fixed order.
+    The keys `status`, `code` and `message` must come first in the envelope, in this order.
     """
     assert list(answer)[:3] == ["status", "code", "message"], answer
     assert (answer["status"], answer["code"]) == ("error", code), answer

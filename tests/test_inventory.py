@@ -26,7 +26,7 @@ def test_every_table_deletes_rows_or_states_why_not() -> None:
 
 @pytest.mark.needs("imports")
 def test_every_long_lived_container_has_a_limit() -> None:
-    """If it fails, remove items, set a capacity, or add a comment at the creation:
+    """If the test fails, remove items, set a capacity, or add a comment at the creation:
 
     `# bounded: <how many>`.
     """

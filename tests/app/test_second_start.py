@@ -79,7 +79,7 @@ async def test_second_start_serves_known_notes_before_the_file_scan(
 ) -> None:
     """Behaviour 250: the scan finds changes that were made before the start.
 
-    Until then, answers are marked as incomplete.
+    Until the end of the scan, answers are marked as incomplete.
     """
     ids = await make_known(tmp_path, looking)
     (tmp_path / "data/knowledge/mace.md").unlink()

@@ -78,7 +78,7 @@ const wait = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds))
 def armed(number: int) -> str:
     """Return a payload that can be detected.
 
-    It sets `window.pwned`, opens an alert, or requests another address.
+    The payload sets `window.pwned`, opens an alert, or requests another address.
     """
     act = "alert(1)" if number % 5 == 4 else "window.pwned=1"
     return PAYLOADS[number].replace("pwned()", act).replace("evil.example", ELSEWHERE)

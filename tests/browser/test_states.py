@@ -113,7 +113,7 @@ def test_open_page_reports_a_lost_server_and_recovers(window: Browser, tmp_path:
         window.shows("live", "[data-live]")
         a_note(server, "After the restart")
         window.shows("After the restart", "[data-head]")
-        # This form belongs to a session of the old server. The new server changes nothing and reports this.
+        # The form belongs to a session of the old server. The new server reports that it changed nothing.
         window.open("/console/tasks/new")
         window.fill("title", "Kept through a restart")
         assert server.stop() == 0

@@ -362,7 +362,7 @@ def read_events(lithos: Lithos) -> list[Told]:
     Sequence numbers must increase.
     """
     path = str(lithos.data / ".lithos/coordination.db")
-    # This connection bypasses the hooks. It also bypasses the server's own connections, which are in use.
+    # The `journal` connection bypasses the hooks, and also the server's own connections, which are in use.
     journal = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs="unix")
     rows = journal.execute(
         "SELECT seq, type, payload FROM events WHERE type<>'task.ready' ORDER BY rowid"

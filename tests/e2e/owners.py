@@ -1,6 +1,6 @@
 """Data directory that seems to be in use.
 
-Its lock is held and names an address where any program may listen.
+The directory's lock is held and names an address where any program may listen.
 """
 
 from __future__ import annotations

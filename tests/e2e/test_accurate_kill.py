@@ -1,6 +1,6 @@
 """Real server with the real model.
 
-It is killed repeatedly while it embeds, and continues from its last save.
+The server is killed repeatedly while it embeds, and continues from its last save.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ async def test_notes_missing_from_a_branch_are_guarded_until_checkout(
 ) -> None:
     """Notes whose files vanish in large numbers are kept.
 
-    They cannot be edited until the files exist again.
+    Notes without files cannot be edited until the files exist again.
     """
     async with WireClient.open(server.address) as client:
         await until_listed(client, repository.folder)

@@ -146,8 +146,7 @@ def test_import_with_repeated_kills_equals_an_uninterrupted_import(tmp_path: Pat
             importing(killed, vault) as process,
         ):
             time.sleep(lag)
-            # The first kill hits the import. It comes so early that the import cannot have ended on any
-            # machine.
+            # The first kill hits the import, so early that the import cannot have ended on any machine.
             (process if server is None or number % 2 == 0 else server).kill()
             died += process.wait(60) != 0
     assert died

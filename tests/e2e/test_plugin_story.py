@@ -54,7 +54,7 @@ def expect_words(plugin: Path, event: str, folder: Path, **told: str) -> list[st
 def test_plugin_informs_a_session_through_its_hooks(tmp_path: Path) -> None:
     """Behaviour 244: hooks are silent before a server runs.
 
-    Then they print one briefing, and one after a compaction.
+    While a server runs, hooks print one briefing, and another briefing after a compaction.
     """
     plugin, folder = tmp_path / "plugin", tmp_path / "raft"
     folder.mkdir()

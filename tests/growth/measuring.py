@@ -1,6 +1,6 @@
 """Measurement that shows whether the time of a call grows linearly or quadratically with its text.
 
-It measures the processor time of this thread. Other processes do not affect this time.
+The measured time is the processor time of the current thread. Other processes do not affect this time.
 """
 
 from __future__ import annotations

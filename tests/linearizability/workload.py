@@ -1,6 +1,6 @@
 """Clients that use a few notes and tasks at the same time, and a person with an editor.
 
-They conflict on purpose.
+The clients and the person conflict on purpose.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bridge between a scripted client and scripted owner servers.
 
-It uses no sockets and runs on a mock clock.
+The bridge uses no sockets and runs on a mock clock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Command `python -m tests.simulation --minutes N | --seeds N | --seed N`.
 
-It exits with 1 if a seed broke a promise.
+The command exits with 1 if a seed broke a promise.
 """
 
 from __future__ import annotations

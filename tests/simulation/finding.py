@@ -1,6 +1,6 @@
 """Command `python -m tests.simulation.finding BUG`.
 
-It finds the first seed that detects the bug and passes without it.
+The command finds the first seed that detects the bug and passes without the bug.
 
 The search runs in a separate program with a fixed hash seed. It therefore always finds the same seed.
 """

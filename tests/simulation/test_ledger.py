@@ -156,7 +156,7 @@ def test_repeated_claim_does_not_free_the_aspect_early(
 
 @pytest.mark.parametrize("told", BREACHES)
 def test_every_broken_promise_is_reported(told: str, ledger: Ledger) -> None:
-    """It must be possible for each invariant to fail."""
+    """Each invariant must be able to fail."""
     with pytest.raises(Broken, match=told):
         BREACHES[told](ledger)
 

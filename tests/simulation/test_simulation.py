@@ -24,7 +24,7 @@ def simulate(
 ) -> subprocess.CompletedProcess[str]:
     """Run `python -m tests.simulation` in a new process.
 
-    It restarts itself with the hash seed that it needs.
+    The simulation restarts itself with the hash seed that it needs.
     """
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hashes}
     return subprocess.run(

@@ -189,7 +189,7 @@ def test_unsupported_query_syntax_is_refused_with_an_alternative(query: str, pos
 
 
 def test_boosts_and_slops_do_not_count_as_words() -> None:
-    """behaviour 379: this applies to plain words and to the words of a query."""
+    """behaviour 379: neither plain words nor the words of a query contain numbers of boosts or slops."""
     assert plain_words('flour^3 "a b"~2 rye^0.5') == plain_words('flour "a b" rye')
     assert plain_words("2^10 and x ^3 ~5") == plain_words("2 10 and x 3 5")
     assert words_of(parse_query('flour^3 "a b"~2 (c d)^2 -e^2 be*')).split() == ["flour", "a", "b", "c", "d"]

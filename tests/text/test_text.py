@@ -79,7 +79,7 @@ def test_unsegmented_run_yields_single_characters_between_pairs() -> None:
     "text", ["中文搜索", "カタカナ", "ひらがな", "한국어", "ภาษาไทย", "ພາສາລາວ", "ភាសាខ្មែរ", "မြန်မာစာ"]
 )
 def test_every_substring_is_a_run_of_consecutive_tokens(text: str) -> None:
-    """behaviour 180: this applies to substrings of two or more characters in every unsegmented script."""
+    """behaviour 180: substrings have two or more characters, in every unsegmented script."""
     tokens = ANALYZER.analyze(index_text(f"word {text} word"))
     for start in range(len(text)):
         for end in range(start + 1, len(text) + 1):

@@ -18,7 +18,7 @@ TOKEN = ""
 async def two(tmp_path: Path) -> AsyncIterator[Hosted]:
     """Serve the vaults `work` and `home`.
 
-    Both have a note at the same path and therefore with the same id.
+    The two vaults have a note at the same path and therefore with the same id.
     """
     put(tmp_path / "work", {"readme.md": "# Readme\n\nAt work the boiler is serviced in May.\n"})
     put(tmp_path / "home", {"readme.md": "# Readme\n\nAt home the boiler is serviced in June.\n"})

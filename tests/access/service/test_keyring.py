@@ -148,7 +148,7 @@ async def test_changed_scope_applies_to_an_existing_token(private: Path) -> None
 async def test_replaced_or_unreadable_token_cannot_change_anything(private: Path) -> None:
     """A replaced or unreadable token must not count as unlimited.
 
-    This includes a call that waits in a queue.
+    The token of a call that waits in a queue must not count as unlimited either.
     """
     secret = scoped(private, Scope(("a/",), ()))
     async with running(private) as (ring, _):

@@ -145,7 +145,7 @@ async def test_http_answers_invalid_messages_like_stdio() -> None:
         for name, (data, code, request_id) in REFUSED.items():
             for path in ("/mcp", "/messages/?session_id=" + "0" * 32):
                 if (name, path) == ("deep", "/mcp"):
-                    continue  # This message is a plain call, which the tool itself refuses.
+                    continue  # On `/mcp`, `deep` is a plain call, which the tool itself refuses.
                 answer = await client.post(path, content=data, headers={"Content-Type": "application/json"})
                 assert answer.status_code == 400, (name, path)
                 told = answer.json()

@@ -43,7 +43,7 @@ def test_ring_buffer_keeps_only_the_newest_events():
 def test_event_size_is_the_same_with_full_and_empty_ring(monkeypatch):
     """The size of each event is determined once.
 
-    If it was determined again, the cost of a call would depend on earlier writes.
+    If event sizes were determined again, the cost of a call would depend on earlier writes.
     """
     sized = []
     monkeypatch.setattr(module, "event_size", lambda event: sized.append(event.seq) or event_size(event))

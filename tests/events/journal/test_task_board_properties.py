@@ -124,7 +124,7 @@ class ClaimMachine(RuleBasedStateMachine):
 class GraphMachine(RuleBasedStateMachine):
     """Model of the task graph: statuses and edge sets of five tasks.
 
-    The last of the five tasks is a gate. The model searches without indexes.
+    The last of the model's five tasks is a gate. The model searches without indexes.
     """
 
     KINDS: ClassVar = st.sampled_from([BLOCKS, WAITS_ON_GATE, PARENT_CHILD])
@@ -170,7 +170,7 @@ class GraphMachine(RuleBasedStateMachine):
     def inherits(self, slot: int, parent: int) -> set[int]:
         """Return the tasks that a task waits for through its parent.
 
-        Its own children and dependents do not count.
+        The task's own children and dependents do not count.
         """
         return {
             source

@@ -107,7 +107,7 @@ async def test_unknown_id_gets_a_resync_and_then_live_events(tmp_path: Path) -> 
             later = await station.publish()
             assert await client.seqs(1) == [later]
         await wait_all_tasks_blocked()
-        assert station.counts.delivered == 3  # Both clients got the second event.
+        assert station.counts.delivered == 3  # The two SSE clients got the second event.
 
 
 async def test_surplus_client_gets_429_until_another_client_leaves(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def diverge(seed: int) -> Divergence:
     for name, side in zip("ot", sides, strict=True):
         for number in range(random.choice((0, 1, 1, 2, 3, 5, 9))):
             side.edit(f"{name}{number}")
-    if random.random() < 0.1:  # Both machines made the same change.
+    if random.random() < 0.1:  # The two machines made the same change.
         same = random.randrange(len(note.lines) + 1)
         for side in sides:
             side.lines.insert(min(same, len(side.lines)), "done on both machines")

@@ -258,7 +258,7 @@ def test_text_with_too_many_lines_is_marked_as_a_whole() -> None:
             "updated_at: 2026-02-28T23:00:00Z\n",
             "updated_at: 2026-02-28T23:00:00Z\n",
         ),
-        # These cases are the same value in another spelling, comments, and texts of several lines.
+        # Cases: the same value in another spelling, comments, and texts of several lines.
         ("a: x\n", "a: 'y'\n", "a: y\n", "a: 'y'\n"),
         ("# one\na: 1\n", "# one\n# o\na: 1\n", "# one\n# t\na: 2\n", "# one\n# o\n# t\na: 2\n"),
         ("a: |\n  x\n  y\n  z\n", "a: |\n  X\n  y\n  z\n", "a: |\n  x\n  y\n  Z\n", "a: |\n  X\n  y\n  Z\n"),

@@ -155,7 +155,7 @@ async def test_edits_are_counted_after_the_manifest_is_lost(house, edits_offline
 
 
 async def test_edit_counts_after_a_kill_before_the_manifest_write(house, monkeypatch):
-    """The last event in the journal shows to which bytes the version belongs."""
+    """The last event of a note in the journal shows to which bytes the note's version belongs."""
     async with house.with_note() as made:
         assert await house.becomes_consistent()
         monkeypatch.setattr(house.manifest, "store", lambda *_: None)

@@ -86,7 +86,7 @@ class Desk:
     async def killed(self):
         """Run the actors until the body kills the process.
 
-        Then reopen all stores as the next process would.
+        After the kill, reopen all stores as the next process would.
         """
         try:
             async with self.running():

@@ -57,7 +57,7 @@ async def fail(messages: Sequence[Any]) -> Sequence[Any]:
 class Kept:
     """A flush that takes `seconds`, waits for its gate and records the batch.
 
-    The first flush fails with `failure`.
+    The first flush of a `Kept` fails with its `failure`, if there is one.
     """
 
     def __init__(self, seconds: float = 0.0, failure: Exception | None = None) -> None:

@@ -75,7 +75,7 @@ def test_replacing_a_section_keeps_values_of_other_sections() -> None:
 
 
 def test_undeclared_section_is_refused() -> None:
-    """Otherwise the values of a misspelt section would be lost."""
+    """Without the refusal, the values of a misspelt section would be lost."""
 
     @frozen
     class OtherConfig:

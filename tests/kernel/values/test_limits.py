@@ -46,7 +46,7 @@ def test_value_count_is_independent_of_text_chunks(value: Any, is_ascii: bool, c
 
 @pytest.mark.parametrize("item", [b"{}", b"[]", b"1", b'"a"', b"[[[[]]]]", b'{"a":1}', b'{"a":[]}', b'""'])
 def test_endless_list_is_detected_from_its_first_bytes(item: bytes) -> None:
-    """The first chunks are enough for a refusal, so the rest is never scanned."""
+    """The first chunks of a list are enough for a refusal, so the rest of the list is never scanned."""
     text = b"[" + b",".join([item] * 1_000_000)
     count = ValueCount(JSON_VALUES)
     parts = [text[begin : begin + 65_536] for begin in range(0, len(text), 65_536)]

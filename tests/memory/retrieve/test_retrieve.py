@@ -199,7 +199,7 @@ async def test_failing_or_hanging_scout_is_ignored(fail: Any) -> None:
     (kept,) = room.memory.recorded
     assert kept.receipt is answer.receipt
     assert kept.receipt.scouts_fired == ("scout_vector", "scout_lexical", "scout_exact_alias", "scout_graph")
-    # Both phases wait for their slowest scout, but not beyond the deadline.
+    # The two scout phases wait for their slowest scout, but not beyond the deadline.
     assert trio.current_time() - began == (2 * DEADLINE if fail is hang else 0)
     assert room.count("lcma_scout_failures_total{") == 2
 

@@ -75,7 +75,7 @@ def change(catalogue: Catalogue, kind: str, number: int, values: dict) -> None:
     known = catalogue.get(f"note-{number}")
     if kind == "remove":
         catalogue.remove(f"note-{number}")
-    elif kind == "late" and known is None:  # This note gets a serial number that was reserved long before.
+    elif kind == "late" and known is None:  # The late note gets a serial reserved long before.
         catalogue.reserve_serials(1_000)
         late = next(serial for serial in range(900, 0, -1) if catalogue.at_serial(serial) is None)
         catalogue.put(entry_of(late, number, values))

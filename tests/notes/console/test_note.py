@@ -287,7 +287,7 @@ async def test_quarantine_shows_dependents_and_is_recorded_once_for_the_person(t
         assert versions[0]["agent"] == "Ann"
         assert authors_of(person, "note.updated") == ["Ann"]
         tasks = (await lithos.call("lithos_task_list", status="open"))["tasks"]
-        assert len(tasks) == 2  # These are the epic and one task for the direct dependent.
+        assert len(tasks) == 2  # The open tasks are the epic and one task for the direct dependent.
         assert {task["created_by"] for task in tasks} == {"Ann"}
 
         ended = await person.submit(f"/console/notes/{note_id}/clear")

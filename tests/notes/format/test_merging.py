@@ -109,7 +109,7 @@ def disjoint_edits(draw: st.DrawFn) -> tuple[str, str, str, str]:
         if side is not None:
             last = side
     end = draw(st.sampled_from(["", mark]))
-    # The first and the last line stay unchanged.
+    # The first line of a text, `top`, and the last line, `end`, stay unchanged.
     base, *others = (mark.join(["top", *each, "end"]) + end for each in (lines, mine, theirs, both))
     return base, others[0], others[1], others[2]
 

@@ -71,7 +71,7 @@ PAIRS = ("ann-obsidian.md", "ann 2.md", "ann (1).md", "ann-Berlin.md")
 
 @pytest.mark.parametrize("folder", ["", "people/"])
 async def test_pages_from_one_template_are_notes(tmp_path: Path, folder: str) -> None:
-    """behaviour 340: this holds at the first start, after edits and after each restart."""
+    """behaviour 340: the pages are notes at the first start, after edits and after each restart."""
     names = [f"{folder}{name}" for name in ("ann.md", *PAIRS, "2026-11-27.md", "2026-11-27-ben.md")]
     for name in names:
         put_note(tmp_path, name, body([*TEMPLATE, f"This is {name}."]))

@@ -249,7 +249,7 @@ async def test_changes_made_while_server_is_stopped_are_recorded_at_start(tmp_pa
 
 
 async def test_older_data_directory_first_records_the_current_states(tmp_path):
-    """behaviour 221: this is the first start with a history."""
+    """behaviour 221: the server starts with a history for the first time."""
     for number in range(120):
         put_note(tmp_path, f"{number:03}.md", f"---\ntitle: Note {number}\n---\n" + "text " * number)
     off = HistoryConfig(enabled=False)

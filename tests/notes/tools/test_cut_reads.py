@@ -34,7 +34,7 @@ async def overwrite(lithos: Lithos, note: str, content: str, **more: Any) -> dic
 
 
 async def test_writing_back_a_cut_read_is_refused_unless_replace_all(tmp_path: Path) -> None:
-    """behaviour 366: this applies to every kind of cut, with and without the version that was read."""
+    """behaviour 366: every kind of cut read is refused, with and without the version that was read."""
     async with serving_big(tmp_path) as (lithos, note):
         for more in ({}, {"max_length": 3_000}, {"max_length": 100}, {"max_length": 777, "agent_id": "ann"}):
             read = await lithos.read(note, **more)
@@ -80,7 +80,7 @@ async def test_cut_paragraph_is_recognised_by_its_first_words(tmp_path: Path) ->
 
 
 async def test_writing_back_other_partial_reads_is_refused(tmp_path: Path) -> None:
-    """behaviour 366: this applies to reads from an offset or of a section, and to cache lookup answers."""
+    """behaviour 366: partial reads are reads from an offset or of a section, and cache lookup answers."""
     put_note(tmp_path, "a.md", f"# A\n\n{SECTIONS}")
     async with serving(tmp_path) as lithos:
         first = await lithos.call("lithos_read", path="a.md", max_length=300)

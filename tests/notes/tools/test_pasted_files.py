@@ -82,7 +82,7 @@ async def test_resource_text_can_be_written_back(tmp_path: Path, storage: dict[s
     put_note(tmp_path, "a.md", FILES[name].encode())
     async with serving(tmp_path, storage=storage) as lithos:
         first = await lithos.call("lithos_read", path="a.md")
-        # This update changes no values, but adds all keys that a write adds.
+        # The first update changes no values of the note, but adds all keys that a write adds.
         await lithos.write(id=first["id"], title=first["title"], content=first["content"])
         before = await lithos.read(first["id"])
         text = await shown(lithos, first["id"])

@@ -92,7 +92,7 @@ async def test_both_spellings_are_served_when_a_person_created_both(
 
 
 async def test_only_one_of_two_spellings_is_created_by_concurrent_agents(tmp_path: Path) -> None:
-    """behaviour 350: this also holds within one batch of the writer."""
+    """behaviour 350: the second spelling is refused even within one batch of the writer."""
     async with serving(tmp_path, storage=VAULT) as lithos:
         answers: list[Any] = []
 
@@ -190,7 +190,7 @@ async def test_filters_match_folders_and_namespaces_in_each_spelling(tmp_path: P
 async def test_second_spelling_created_by_a_person_is_served(
     tmp_path: Path, one: str, other: str, has_id: bool
 ) -> None:
-    """behaviour 350: this holds while the server runs and after its restart."""
+    """behaviour 350: both notes are served while the server runs and after its restart."""
     if not has_id:
         put_note(tmp_path, one, "# First\n\nText of the first.\n")
     async with serving(tmp_path, server={"watch_files": True}) as lithos:

@@ -212,7 +212,7 @@ async def test_write_checks_run_in_the_documented_order(tmp_path: Path) -> None:
             assert word in message, (word, message)
             request |= mended
         assert (await lithos.call("lithos_write", **request))["status"] == "created"
-        # These checks apply only to updates, not to creations.
+        # The checks of the next request apply only to updates, not to creations.
         request = {
             "title": "Taken", "content": "x" * 11, "agent": "a", "id": MISSING_ID, "confidence": True,
             "expected_version": 9, "source_url": "https://example.org/taken",

@@ -89,7 +89,7 @@ async def test_note_is_reported_missing_only_if_found_at_no_path(house):
 
 
 def test_comparison_reports_differences_from_the_previous_comparison(house):
-    """behaviour 199: this includes changes that alter neither size nor modification time."""
+    """behaviour 199: the comparison finds even changes that alter neither size nor modification time."""
     house.put("a.md", note(1, "one"))
     house.put("b.md", note(2, "two"))
     house.put("c.md", note(3, "six"))

@@ -141,7 +141,7 @@ async def test_second_concurrent_claim_is_refused_naming_the_first_note(house, o
 async def test_claim_that_failed_on_disk_does_not_block_later_requests(house, monkeypatch):
     """Decisions depend only on durable state.
 
-    The first note has no file, so the second note may have its title.
+    The first of the two notes has no file, so the second note may have the title of the first.
     """
     fail_writes(monkeypatch, b"doomed", errno.ENOSPC, times=1)
     async with house.running():

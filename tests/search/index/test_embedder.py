@@ -133,7 +133,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
 def test_single_text_has_the_same_vector_as_in_a_batch(texts: list[str]) -> None:
     """Queries are embedded alone and chunks in batches.
 
-    Both vectors must be equal in every bit. Otherwise scores would depend on other callers.
+    The two vectors of a text must be equal in every bit. Otherwise scores would depend on other callers.
     """
     embedder = _builtin()
     together = embedder.encode(texts)

@@ -338,7 +338,7 @@ def test_boosts_slops_and_prefixes_affect_results_and_order(index: FulltextIndex
 
 
 def test_compounds_found_by_a_part_rank_below_whole_words(index: FulltextIndex) -> None:
-    """behaviour 384: this also holds after a restart. A required word does not match compounds."""
+    """behaviour 384: deleted compounds are not found. A required word does not match compounds."""
     texts = (
         "Die Kraftfahrzeughaftpflichtversicherung gilt.",
         "Die Haftpflicht gilt.",

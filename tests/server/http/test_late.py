@@ -117,7 +117,7 @@ async def test_requests_wait_until_sdk_or_pages_are_loaded(
 async def test_health_and_plain_calls_load_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without sessions, the server loads the SDK some time after its start.
 
-    It loads Quart for the first page.
+    The server loads Quart for the first page.
     """
     loaded: list[str] = []
     create, load = application._create_pages, McpEndpoints._load_sdk

@@ -35,7 +35,7 @@ OTHERS = {
 
 
 def test_every_note_id_parameter_is_declared_as_note_id() -> None:
-    """This test reminds contributors to declare the note id parameter of a new tool."""
+    """A failure reminds contributors to declare the note id parameter of a new tool."""
     about = {
         tool.name
         for tool in all_tools()

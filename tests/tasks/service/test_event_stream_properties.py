@@ -41,7 +41,7 @@ class Journal(Inline):
     broadcaster: Broadcaster = field(init=False)
     events: list[Event] = field(factory=list)
     meanwhile: list[Callable[[], None]] = field(factory=list)
-    #: These events are committed but not broadcast yet.
+    #: Events that are committed but not broadcast yet.
     late: list[Event] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:

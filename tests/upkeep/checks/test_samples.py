@@ -21,7 +21,7 @@ def make_samples(metrics: Metrics) -> Samples:
 async def test_sample_contains_only_events_since_the_previous_sample() -> None:
     metrics = Metrics()
     samples = make_samples(metrics)
-    for _ in range(100):  # These calls are made before the first sample.
+    for _ in range(100):  # The calls in this loop are made before the first sample.
         metrics.count("tool_calls", "lithos_read")
         metrics.observe("search_duration_seconds", 9.0, "hybrid", "true")
     async with trio.open_nursery() as nursery:

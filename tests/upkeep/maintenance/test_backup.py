@@ -362,7 +362,7 @@ def test_links_between_notes_are_kept_and_other_links_are_reported(
     data, backup, target = tmp_path / "data", tmp_path / "backup", tmp_path / "target"
     put_note(data, "shared/plan.txt", "# Plan\n\nzanzibar\n")
     notes = data / "knowledge"
-    (notes / "plan.md").symlink_to(notes / "shared" / "plan.txt")  # This link has an absolute target.
+    (notes / "plan.md").symlink_to(notes / "shared" / "plan.txt")  # The link has an absolute target.
     (notes / "shared" / "again.md").symlink_to("../plan.md")
     (notes / "folder").symlink_to("shared", target_is_directory=True)
     (notes / "loop").symlink_to(".")

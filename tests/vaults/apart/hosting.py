@@ -81,7 +81,7 @@ class Door:
     """Address of a server, with methods that send requests to it."""
 
     url: str
-    #: Returns the server of a vault. If the server has only one vault, the name is ignored.
+    #: Function that returns the server of a vault. With only one vault, the function ignores the name.
     server: Callable[[str], Server]
 
     @property

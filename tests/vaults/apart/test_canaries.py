@@ -31,7 +31,7 @@ from tests.vaults.apart.hosting import (
 
 OWN: Final = "alpha"
 TOKEN: Final = "secret-of-alpha"
-#: The other vaults. `bravo` is served, and `tango` never starts.
+#: Vaults other than `alpha`. `bravo` is served, and `tango` never starts.
 OTHERS: Final = ("bravo", "tango")
 #: Words of the other vaults in any spelling. Each text in these vaults contains one of these words.
 CANARY: Final = re.compile(rb"canary|bravo|tango|31337", re.IGNORECASE)
