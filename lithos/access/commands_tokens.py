@@ -173,7 +173,7 @@ def _add(session: CommandSession, scope: Scope | None, expires_at: datetime | No
         )
     agent = typed.get("agent", known.agent)
     end = known.expires_at if expires_at is None else expires_at
-    # Making a token checks the arguments. Its secret is discarded.
+    # The token is only made to check the arguments. Its secret is discarded.
     checked, _ = make_token(name, rights, agent, now, end, scope)
     token = evolve(checked, digest=known.digest)
     insert_token(token, _privates(session, chosen), {})

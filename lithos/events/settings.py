@@ -21,7 +21,7 @@ class EventsConfig:
         whole(1, 1_000_000_000),
     )
     audit_days: int = setting(
-        90, "Number of days for which `/audit` keeps accesses to notes.", whole(1, 36_500)
+        90, "Number of days for which `/audit` keeps records of reads.", whole(1, 36_500)
     )
     audit_rows: int = setting(
         1_000_000, "Maximum number of accesses that `/audit` keeps.", whole(1, 1_000_000_000)

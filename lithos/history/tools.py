@@ -78,7 +78,7 @@ class RestoreTool:
     version: int | None = argument("Version to restore.", None)
     #: Number of a history row, for a version that has several rows.
     row: int | None = argument(
-        "Number of the history row to restore, instead of version.", None, is_listed=False
+        "Number of the history row to restore; replaces version.", None, is_listed=False
     )
     agent: str = argument("Your agent id.", bound=NAME)
     expected_version: int | None = argument("Fail unless this is the current version.", None, is_rare=True)

@@ -56,7 +56,7 @@ COMMANDS: Final = (
         "lithos.upkeep.maintenance.maintenance_commands:run_reconcile", (
         take("-s --scope", "one part to repair (default: all)", choices=("all", *SCOPES)),
         flag("--accept-vanished",
-            "forget the notes whose files have vanished, also in a running server, and do nothing else"),
+            "only forget the notes whose files have vanished; works with a running server"),
         flag("--forget-questions",
             "forget questions for which notes were cited, also in a running server, and do nothing else"),
         take("--note ID", "only questions for which this note was cited", under=_WHICH),

@@ -99,7 +99,7 @@ async def test_page_explains_why_the_agent_name_is_fixed(tmp_path: Path) -> None
         assert told == {("task.created", "ci-bot"), ("task.ready", "ci-bot"), ("note.updated", "ci-bot")}
 
 
-async def test_reads_of_other_agents_are_shown_only_to_admins(tmp_path: Path) -> None:
+async def test_reads_by_other_agents_are_shown_only_to_admins(tmp_path: Path) -> None:
     """behaviour 246: /audit and the console views of the same data need the right `admin`."""
     async with visiting(tmp_path) as person:
         note = await person.lithos.create("Beacon", "One.", agent="worker")

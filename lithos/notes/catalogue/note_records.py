@@ -327,7 +327,7 @@ class NoteRecords(ExtraRows):
     def put_own(self, path: str) -> None:
         """Record that a person marked a file as a separate note.
 
-        The mark of the file is permanent. `save` makes the mark durable.
+        The mark has no expiry. It is on disk after `save`.
         """
         if path not in self._own:
             self._own.add(path)

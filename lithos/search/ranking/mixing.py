@@ -16,7 +16,7 @@ from attrs import frozen
 
 from lithos.search.ranking.match_strength import CANDIDATES
 
-#: Maximum number of rows in ten that are hits in other files.
+#: Maximum number of hits in other files per ten rows.
 MOST_MIXED: Final = 3
 #: A hit ranks before a note if its probability is at least `LEAST` and more than `LEAD` times that of the
 #: note.

@@ -267,4 +267,4 @@ class Connection:
             with trio.move_on_after(1):
                 await self._client.send(TIMED_OUT)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            log.debug("client disconnected in request head")
+            log.debug("client disconnected while sending headers")

@@ -18,7 +18,7 @@ COMMANDS: Final = (
         take("--mode", "search mode for all questions (default: the mode of each question, else hybrid)",
             choices=TEST_MODES),
         take("--k N", "k of hit@k and recall@k: number of results that count, 1 to 50 (default: 5)", rank),
-        take("--save PATH", "file for the ranks of this run as a baseline; an older baseline is replaced"),
+        take("--save PATH", "file in which to save the ranks as a baseline; replaces an older baseline"),
         take("--against PATH", "baseline file to compare with; exit 1 if a test is worse"),
         flag("--from-receipts",
             "write FILE, which must not exist, from questions and citations of agents, and run no test"),

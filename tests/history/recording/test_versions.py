@@ -233,7 +233,7 @@ async def test_edit_after_a_kill_is_numbered_after_shown_write(house, tmp_path, 
     after.close()
 
 
-async def test_write_not_recorded_before_a_kill_keeps_its_version(house, tmp_path, monkeypatch):
+async def test_unrecorded_write_keeps_its_version_after_a_kill(house, tmp_path, monkeypatch):
     left = tmp_path / "left"
     async with house.with_note() as made:
         copy_at_next_entry(house, left, monkeypatch)

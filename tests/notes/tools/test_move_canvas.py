@@ -40,7 +40,7 @@ def vault(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_canvas_links_follow_a_move_and_return_when_moved_back(vault: Path) -> None:
+async def test_canvas_links_follow_a_move_and_its_reversal(vault: Path) -> None:
     """behaviour 374"""
     async with serving(vault, storage=VAULT) as lithos:
         note = await id_of(lithos, "Plan")
