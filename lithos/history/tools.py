@@ -20,6 +20,7 @@ from lithos.server.tools.serialization import row_of, sliced_rows
     "standard",
     "RI",
     place=42,
+    title="Show note history",
     paged=CuttableAnswer(rows=("versions",)),
     sparing=CompactForm(always=("versions", "total", "diff"), unsaid=("hash", "size")),
 )
@@ -70,7 +71,9 @@ class HistoryTool:
         return {"id": note_id, "versions": rows, "total": listed.total}
 
 
-@tool("lithos_restore", "standard", "D", place=44, counts="restore", sparing=WRITTEN)
+@tool(
+    "lithos_restore", "standard", "D", place=44, title="Restore a version", counts="restore", sparing=WRITTEN
+)
 class RestoreTool:
     """Restore an earlier version of a note as its newest version, or bring back a deleted note."""
 

@@ -94,7 +94,9 @@ _LISTED = CompactForm(
 )
 
 
-@tool("lithos_note_edit", "standard", "D", place=41, counts="edit", sparing=WRITTEN)
+@tool(
+    "lithos_note_edit", "standard", "D", place=41, title="Edit part of a note", counts="edit", sparing=WRITTEN
+)
 class NoteEditTool:
     """Append to, replace, insert next to or remove one section or text of a note. Safe while others edit the
     same note. To replace the whole body, use lithos_write.
@@ -135,6 +137,7 @@ class NoteEditTool:
     "standard",
     "D",
     place=40,
+    title="Move a note",
     paged=CuttableAnswer(beside=("rewritten",)),
     counts="move",
     sparing=WRITTEN,
@@ -275,7 +278,17 @@ def _check_on_conflict(given: WriteTool | NoteUpdateTool) -> None:
         )
 
 
-@tool("lithos_write", "core", "D", place=1, counts="write", creates=True, sparing=WRITTEN)
+@tool(
+    "lithos_write",
+    "core",
+    "D",
+    place=1,
+    title="Write a note",
+    is_always_loaded=True,
+    counts="write",
+    creates=True,
+    sparing=WRITTEN,
+)
 class WriteTool:
     """Create a note, or with id update one. content replaces the whole body: to change one part, use
     lithos_note_edit; to change only tags or status, use lithos_note_update. Omitted fields keep their value.
@@ -409,6 +422,8 @@ class WriteTool:
     "core",
     "RI",
     place=2,
+    title="Read a note",
+    is_always_loaded=True,
     paged=CuttableAnswer(content="content", beside=("links", "outline")),
     sparing=_READ,
     counts="read",
@@ -456,7 +471,7 @@ class ReadTool:
         return row
 
 
-@tool("lithos_delete", "standard", "DI", place=3, counts="delete")
+@tool("lithos_delete", "standard", "DI", place=3, title="Delete a note", counts="delete")
 class DeleteTool:
     """Delete a note; lithos_restore brings it back. To withdraw a wrong note that others depend on, use
     lithos_impact.
@@ -484,6 +499,7 @@ class DeleteTool:
     "core",
     "RI",
     place=10,
+    title="List notes",
     paged=CuttableAnswer(rows=("items",)),
     sparing=_LISTED,
     counts="list",
@@ -549,6 +565,7 @@ class ListTool:
     "standard",
     "RI",
     place=12,
+    title="List tags",
     paged=CuttableAnswer(rows=("tags",)),
     sparing=CompactForm(always=("tags",)),
     counts="tags",
@@ -562,7 +579,15 @@ class TagsTool:
         return {"tags": using.get(Knowledge).tags(self.prefix)}
 
 
-@tool("lithos_note_update", "standard", "D", place=29, counts="update", sparing=WRITTEN)
+@tool(
+    "lithos_note_update",
+    "standard",
+    "D",
+    place=29,
+    title="Update note metadata",
+    counts="update",
+    sparing=WRITTEN,
+)
 class NoteUpdateTool:
     """Change a note's title, tags, status or metadata without touching its text."""
 

@@ -26,6 +26,7 @@ register_row(Proposal, begun_at=LEFT_OUT, update_links=IF_SAID)
     "standard",
     "RI",
     place=45,
+    title="List proposals",
     paged=CuttableAnswer(rows=("proposals",)),
     sparing=CompactForm(always=("proposals", "total", "diff", "update_links")),
 )
@@ -53,7 +54,7 @@ class ProposalsTool:
         return {"proposals": [row_of(each) for each in found], "total": total}
 
 
-@tool("lithos_proposal_withdraw", "standard", "I", place=46)
+@tool("lithos_proposal_withdraw", "standard", "I", place=46, title="Withdraw a proposal")
 class ProposalWithdrawTool:
     """Withdraw one of your own proposals."""
 

@@ -25,7 +25,7 @@ MOST_FETCHED: Final = 20_000
 _ON: Final = "#"
 
 
-@tool("search", "connector", "RI", place=90, is_heavy=True)
+@tool("search", "connector", "RI", place=90, title="Search notes", is_heavy=True)
 class ConnectorSearchTool:
     """Search the notes. Read a result with fetch."""
 
@@ -50,7 +50,7 @@ class ConnectorSearchTool:
         }
 
 
-@tool("fetch", "connector", "RI", place=91, counts="read", fits_itself=True)
+@tool("fetch", "connector", "RI", place=91, title="Read a note", counts="read", fits_itself=True)
 class ConnectorFetchTool:
     """Read a note that search found, by its id."""
 

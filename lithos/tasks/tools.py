@@ -58,6 +58,7 @@ listing: Final = partial(tool, hints="RI", paged=CuttableAnswer(rows=("tasks",))
     "full",
     "I",
     place=13,
+    title="Register an agent",
     of="tasks",
     sparing=CompactForm(always=("created",)),
 )
@@ -74,7 +75,7 @@ class AgentRegisterTool:
         return {"success": True, "created": created}
 
 
-@tool("lithos_agent_info", "full", "RI", place=14, of="tasks")
+@tool("lithos_agent_info", "full", "RI", place=14, title="Show an agent", of="tasks")
 class AgentInfoTool:
     """Show an agent's name, type and last activity."""
 
@@ -90,6 +91,7 @@ class AgentInfoTool:
     "full",
     "RI",
     place=15,
+    title="List agents",
     paged=CuttableAnswer(rows=("agents",)),
     sparing=CompactForm(always=("agents",)),
     of="tasks",
@@ -111,7 +113,14 @@ def _list_row(agent: Agent) -> dict[str, Any]:
     return {key: row[key] for key in order}
 
 
-@tool("lithos_stats", "full", "RI", place=28, sparing=CompactForm(always=("index_drift_detected",)))
+@tool(
+    "lithos_stats",
+    "full",
+    "RI",
+    place=28,
+    title="Show statistics",
+    sparing=CompactForm(always=("index_drift_detected",)),
+)
 class StatsTool:
     """Show counts of notes, chunks, links, agents and tasks, and whether an index is behind."""
 
@@ -131,7 +140,7 @@ HELP_SKIP = "Number of tasks to skip."
 HELP_PROJECT = "Only tasks with this metadata.project."
 
 
-@tool("lithos_task_create", "core", place=16, of="tasks", creates=True)
+@tool("lithos_task_create", "core", place=16, title="Create a task", of="tasks", creates=True)
 class TaskCreateTool:
     """Create a task, an epic (parent of tasks) or a gate (waits for a person, a time or an event)."""
 
@@ -175,7 +184,7 @@ async def made_task(using: Parts, task_id: str) -> Answer:
     return {"task_id": task_id, "similar": similar} if similar else {"task_id": task_id}
 
 
-@tool("lithos_task_update", "full", "I", place=17, of="tasks")
+@tool("lithos_task_update", "full", "I", place=17, title="Update a task", of="tasks")
 class TaskUpdateTool:
     """Change a task's title, description, tags or metadata."""
 
@@ -200,7 +209,15 @@ class TaskUpdateTool:
         return {"success": True, "message": f"Task {self.task_id} updated"}
 
 
-@tool("lithos_task_complete", "core", "I", place=21, paged=CuttableAnswer(beside=("unblocked",)), of="both")
+@tool(
+    "lithos_task_complete",
+    "core",
+    "I",
+    place=21,
+    title="Complete a task",
+    paged=CuttableAnswer(beside=("unblocked",)),
+    of="both",
+)
 class TaskCompleteTool:
     """Complete a task and release its claims. Cite the notes that helped (cited_nodes) or misled
     (misleading_nodes) to improve later retrieval.
@@ -221,7 +238,7 @@ class TaskCompleteTool:
         return {"success": True, "unblocked": unblocked}
 
 
-@tool("lithos_task_cancel", "full", "I", place=22, of="tasks")
+@tool("lithos_task_cancel", "full", "I", place=22, title="Cancel a task", of="tasks")
 class TaskCancelTool:
     """Cancel a task and end its claims."""
 
@@ -234,7 +251,7 @@ class TaskCancelTool:
         return {"success": True}
 
 
-@listing("lithos_task_list", "core", place=23)
+@listing("lithos_task_list", "core", place=23, title="List tasks")
 class TaskListTool:
     """List tasks of every status, newest first; pass status=open for open ones. For work that you can start,
     use lithos_task_next.
@@ -266,7 +283,7 @@ class TaskListTool:
         return {"tasks": await view_rows(views)}
 
 
-@listing("lithos_task_status", "standard", place=24)
+@listing("lithos_task_status", "standard", place=24, title="Show task status")
 class TaskStatusTool:
     """Show one task, or all open tasks, with the holder and end of each claim."""
 
@@ -280,6 +297,7 @@ class TaskStatusTool:
     "lithos_task_next",
     "core",
     place=39,
+    title="Get the next task",
     paged=CuttableAnswer(beside=("task.claims",)),
     sparing=CompactForm(always=("task", "id", "title", "status"), defaults=TASKS.defaults),
     of="tasks",
@@ -304,7 +322,7 @@ class TaskNextTool:
         return given_row(found)
 
 
-@tool("lithos_task_claim", "core", place=18, of="tasks")
+@tool("lithos_task_claim", "core", place=18, title="Claim a task", of="tasks")
 class TaskClaimTool:
     """Claim one aspect of a specific task so that no other agent works on it. Keep the returned fence for
     later calls. To get any free task, use lithos_task_next.
@@ -320,7 +338,7 @@ class TaskClaimTool:
         return {"success": True, "expires_at": format_time(grant.claim.expires_at), **grant_row(grant)}
 
 
-@tool("lithos_task_renew", "standard", place=19, of="tasks")
+@tool("lithos_task_renew", "standard", place=19, title="Renew a claim", of="tasks")
 class TaskRenewTool(TaskClaimTool):
     """Extend your claim before it expires. stale_fence means that another agent has it: stop working."""
 
@@ -331,7 +349,7 @@ class TaskRenewTool(TaskClaimTool):
         return {"success": True, "new_expires_at": format_time(grant.claim.expires_at), **grant_row(grant)}
 
 
-@tool("lithos_task_release", "standard", "I", place=20, of="tasks")
+@tool("lithos_task_release", "standard", "I", place=20, title="Release a claim", of="tasks")
 class TaskReleaseTool:
     """Release your claim so that another agent can take the work."""
 
@@ -353,7 +371,7 @@ class TaskReleaseTool:
         return {"success": True}
 
 
-@tool("lithos_finding_post", "core", place=26, of="tasks", creates=True)
+@tool("lithos_finding_post", "core", place=26, title="Post a finding", of="tasks", creates=True)
 class FindingPostTool:
     """Report progress or a result on a task."""
 
@@ -376,6 +394,7 @@ class FindingPostTool:
     "core",
     "RI",
     place=27,
+    title="List findings",
     paged=CuttableAnswer(rows=("findings",)),
     sparing=CompactForm(always=("findings",), exact=("created_at",)),
     of="tasks",

@@ -28,7 +28,7 @@ from lithos.tasks.tools import (
 from lithos.tasks.tools_rows import edge_row, view_rows
 
 
-@tool("lithos_task_get", "full", "RI", place=30, sparing=TASKS, of="tasks")
+@tool("lithos_task_get", "full", "RI", place=30, title="Show a task", sparing=TASKS, of="tasks")
 class TaskGetTool:
     """Get one task without its claims. With claims: lithos_task_status."""
 
@@ -38,7 +38,15 @@ class TaskGetTool:
         return {"task": row_of(await using.get(Coordination).get(self.task_id))}
 
 
-@tool("lithos_task_reopen", "full", "I", place=31, paged=CuttableAnswer(beside=("reblocked",)), of="tasks")
+@tool(
+    "lithos_task_reopen",
+    "full",
+    "I",
+    place=31,
+    title="Reopen a task",
+    paged=CuttableAnswer(beside=("reblocked",)),
+    of="tasks",
+)
 class TaskReopenTool:
     """Reopen a completed, cancelled or failed task."""
 
@@ -50,7 +58,7 @@ class TaskReopenTool:
         return {"success": True, "reblocked": reblocked}
 
 
-@listing("lithos_task_ready", "full", place=32)
+@listing("lithos_task_ready", "full", place=32, title="List ready tasks")
 class TaskReadyTool:
     """List open tasks that can start now. It claims none: to claim one, use lithos_task_next."""
 
@@ -67,7 +75,7 @@ class TaskReadyTool:
         return {"tasks": await view_rows(views), "total": total}
 
 
-@listing("lithos_task_blocked", "full", place=33)
+@listing("lithos_task_blocked", "full", place=33, title="List blocked tasks")
 class TaskBlockedTool:
     """List open tasks that are blocked, and why."""
 
@@ -83,7 +91,7 @@ class TaskBlockedTool:
         return {"tasks": await view_rows(views), "total": total}
 
 
-@listing("lithos_task_children", "full", place=34)
+@listing("lithos_task_children", "full", place=34, title="List subtasks")
 class TaskChildrenTool:
     """List the child tasks of a task or epic."""
 
@@ -98,7 +106,7 @@ class TaskChildrenTool:
         return {"tasks": await sliced_rows(found, row_of)}
 
 
-@tool("lithos_task_edge_upsert", "full", "I", place=35, of="tasks")
+@tool("lithos_task_edge_upsert", "full", "I", place=35, title="Link two tasks", of="tasks")
 class TaskEdgeUpsertTool:
     """Link two tasks: blocks, waits_on_gate, parent_child or discovered_from."""
 
@@ -121,6 +129,7 @@ class TaskEdgeUpsertTool:
     "full",
     "RI",
     place=36,
+    title="List links of a task",
     paged=CuttableAnswer(rows=("edges",)),
     sparing=CompactForm(always=("edges",)),
     of="tasks",
@@ -139,7 +148,7 @@ class TaskEdgeListTool:
         return {"edges": await sliced_rows(found, edge_row)}
 
 
-@tool("lithos_task_spawn", "full", place=37, of="tasks", creates=True)
+@tool("lithos_task_spawn", "full", place=37, title="Create a follow-up task", of="tasks", creates=True)
 class TaskSpawnTool:
     """Create a follow-up task that inherits project, tags and priority from its source."""
 

@@ -49,7 +49,7 @@ def spec(name: str, **hints: bool) -> ToolSpec:
         "additionalProperties": False,
     }
     given = {"read_only": True, "destructive": False, "idempotent": True} | hints
-    return ToolSpec(name, f"The tool {name}.", schema, **given)
+    return ToolSpec(name, name.title(), f"The tool {name}.", schema, **given)
 
 
 @define

@@ -21,7 +21,16 @@ from lithos.server.tools.serialization import row_of
 REASON_SHOWN = 240
 
 
-@tool("lithos_context", "core", "R", place=38, is_heavy=True, fits_itself=True)
+@tool(
+    "lithos_context",
+    "core",
+    "R",
+    place=38,
+    title="Get a briefing",
+    is_always_loaded=True,
+    is_heavy=True,
+    fits_itself=True,
+)
 class ContextTool:
     """Start here: get one ready-to-read briefing on a question or task within a token budget, with relevant
     passages, their sources, warnings and recent activity. To read on in a note, use lithos_read; to list

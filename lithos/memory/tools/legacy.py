@@ -22,6 +22,7 @@ from lithos.server.tools.fitting import MOST_BESIDE, CuttableAnswer
     "core",
     "RI",
     place=60,
+    title="List links",
     paged=CuttableAnswer(rows=("outgoing", "incoming"), most=MOST_BESIDE, totals="each"),
     is_legacy=True,
 )
@@ -53,6 +54,7 @@ class LinksTool:
     "core",
     "RI",
     place=61,
+    title="Semantic search",
     paged=CuttableAnswer(rows=("results",), totals="none"),
     is_legacy=True,
 )
@@ -87,6 +89,7 @@ class SemanticTool:
     "core",
     "RI",
     place=62,
+    title="List sources",
     paged=CuttableAnswer(rows=("sources", "derived", "unresolved_sources"), most=MOST_BESIDE, totals="each"),
     is_legacy=True,
 )

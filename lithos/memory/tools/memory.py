@@ -61,7 +61,7 @@ _UNUSED: Final = dict.fromkeys(
 MOST_QUESTIONS = 20
 
 
-@tool("lithos_edge_upsert", "standard", "I", place=6)
+@tool("lithos_edge_upsert", "standard", "I", place=6, title="Link two notes")
 class EdgeUpsertTool:
     """Record that one note supports, contradicts or relates to another (a typed, weighted edge). An existing
     edge is overwritten.
@@ -99,6 +99,7 @@ class EdgeUpsertTool:
     "standard",
     "RI",
     place=7,
+    title="List links between notes",
     paged=CuttableAnswer(rows=("edges", "results")),
     sparing=CompactForm(always=("edges",)),
 )
@@ -116,7 +117,7 @@ class EdgeListTool:
         return {"edges": rows, "results": rows}
 
 
-@tool("lithos_conflict_resolve", "standard", place=8)
+@tool("lithos_conflict_resolve", "standard", place=8, title="Resolve a contradiction")
 class ConflictResolveTool:
     """Record how a contradiction between two notes was settled. superseded needs winner_id: that note then
     supersedes the other. Not for version conflicts.
@@ -141,7 +142,14 @@ def edge_row(edge: Edge) -> dict[str, Any]:
     return {"edge_id": edge.id, **row_of(edge)}
 
 
-@tool("lithos_node_stats", "standard", "RI", place=25, sparing=CompactForm(defaults=_UNUSED))
+@tool(
+    "lithos_node_stats",
+    "standard",
+    "RI",
+    place=25,
+    title="Show usage of a note",
+    sparing=CompactForm(defaults=_UNUSED),
+)
 class NodeStatsTool:
     """Show how useful a note has been: salience, uses, feedback and the questions it was cited for."""
 
@@ -205,6 +213,7 @@ _RETRIEVED: Final = CompactForm(
     "core",
     "R",
     place=5,
+    title="Retrieve notes on a topic",
     paged=CuttableAnswer(rows=("results",), totals="none", beside=("conflicts",)),
     sparing=_RETRIEVED,
     is_heavy=True,

@@ -27,6 +27,7 @@ ACTIONS: Final = (PREVIEW, QUARANTINE, CLEAR)
     "lithos_impact",
     "standard",
     place=43,
+    title="Show what depends on a note",
     paged=CuttableAnswer(rows=("dependents", "tasks", "readers"), totals="none", beside=("linked_from",)),
     sparing=CompactForm(always=("id", "status", "dependents")),
     preview=("action", PREVIEW),
@@ -101,7 +102,16 @@ _RELATED: Final = CompactForm(
 )
 
 
-@tool("lithos_related", "standard", "RI", place=11, paged=_SECTIONS, sparing=_RELATED, is_heavy=True)
+@tool(
+    "lithos_related",
+    "standard",
+    "RI",
+    place=11,
+    title="Show related notes",
+    paged=_SECTIONS,
+    sparing=_RELATED,
+    is_heavy=True,
+)
 class RelatedTool:
     """List the notes connected to a note by wiki-links, sources (derived_from_ids) or typed edges."""
 

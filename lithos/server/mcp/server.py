@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import trio
@@ -27,12 +29,20 @@ from lithos.server.mcp.tool_calls import call_tool_box
 from lithos.server.tools.arguments import ToolSpec
 
 SERVER_NAME: Final = "Lithos"
+SERVER_TITLE: Final = "Lithos: shared notes and tasks"
+WEBSITE: Final = "https://github.com/lithos-server/lithos"
+#: Key in `_meta` of a tool. Claude Code defers the tools of MCP servers, except tools with this key
+#: (code.claude.com/docs/en/mcp, "Scale with MCP Tool Search").
+ALWAYS_LOAD: Final = "anthropic/alwaysLoad"
+_ICON: Final = Path(__file__).parents[1] / "console" / "static" / "icon.svg"
+#: The first sentence says when to call Lithos, because clients may cut the text.
 INSTRUCTIONS: Final = """\
-Lithos is a local knowledge base that many agents share: Markdown notes with links, plus tasks and claims.
+Before you start a task or answer from memory, call lithos_context: it gives one briefing on your question \
+or task. Lithos is a local knowledge base that many agents share: Markdown notes with links, plus tasks and \
+claims.
 
-Start with lithos_context: it gives one briefing on your question or task. Before web research, check \
-lithos_cache_lookup. To look further, use lithos_search (specific notes) or lithos_retrieve (a topic), and \
-read notes with lithos_read.
+Before web research, check lithos_cache_lookup. To look further, use lithos_search (specific notes) or \
+lithos_retrieve (a topic), and read notes with lithos_read.
 
 Record what you learn with lithos_write: a clear title, tags, and source_url if there is one. Update an \
 existing note (id, expected_version, on_conflict=merge) instead of writing a second one. To change part of a \
@@ -81,6 +91,9 @@ def build_mcp_server(
     server: Server[Any] = Server(
         SERVER_NAME,
         version=version,
+        title=SERVER_TITLE,
+        website_url=WEBSITE,
+        icons=[_icon()],
         instructions=INSTRUCTIONS + toolbox.told,
         cache_hints={
             "tools/list": STATIC_LIST,
@@ -145,9 +158,17 @@ def _discover_honestly(server: Server[Any]) -> None:
     server.add_request_handler("server/discover", types.RequestParams, discover)
 
 
+def _icon() -> types.Icon:
+    """Return the icon of the console as a data URI, so that clients fetch nothing."""
+    data = base64.b64encode(_ICON.read_bytes()).decode("ascii")
+    return types.Icon(src=f"data:image/svg+xml;base64,{data}", mime_type="image/svg+xml", sizes=["any"])
+
+
 def _wire_tool(spec: ToolSpec) -> dict[str, Any]:
+    shown = {"_meta": {ALWAYS_LOAD: True}} if spec.is_always_loaded else {}
     return {
         "name": spec.name,
+        "title": spec.title,
         "description": spec.description,
         "inputSchema": dict(spec.input_schema),
         "annotations": {
@@ -156,4 +177,5 @@ def _wire_tool(spec: ToolSpec) -> dict[str, Any]:
             "idempotentHint": spec.idempotent,
             "openWorldHint": False,
         },
+        **shown,
     }

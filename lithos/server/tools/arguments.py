@@ -34,15 +34,17 @@ class ToolSpec:
     """Tool in the form in which `tools/list` shows it.
 
     `input_schema` is a JSON Schema object. The last three fields are annotations of the Model Context
-    Protocol.
+    Protocol. `is_always_loaded` asks clients that defer tools to show this tool on the first turn.
     """
 
     name: str
+    title: str
     description: str
     input_schema: Mapping[str, Any]
     read_only: bool
     destructive: bool
     idempotent: bool
+    is_always_loaded: bool = False
 
 
 class UnknownTool(Exception):

@@ -3,7 +3,7 @@
 The fields of the class are the parameters, and `answer` runs the tool.
 
 ```python
-@tool("lithos_agent_info", "full", "RI", place=14, of="tasks")
+@tool("lithos_agent_info", "full", "RI", place=14, title="Show an agent", of="tasks")
 class AgentInfoTool:
     \"""What is known of an agent.\"""
 
@@ -57,6 +57,8 @@ class Tool:
     and I (idempotent).
 
     * `place`: the position in `tools/list` (docs/spec/tools.md §2). `of`: the subject (notes, tasks or both).
+    * `title`: the name that clients show to people, a verb and its object. `is_always_loaded`: clients that
+      defer tools shall show the tool on the first turn.
     * `paged`: the parts of the answer that may be long. `fits_itself`: the tool itself observes the size
       limit.
     * `sparing`: the keys that compact answers keep or leave out.
@@ -72,6 +74,8 @@ class Tool:
     profile: Profile
     hints: str = ""
     place: int = field(kw_only=True)
+    title: str = ""
+    is_always_loaded: bool = False
     of: Literal["notes", "tasks", "both"] = "notes"
     paged: CuttableAnswer = UNPAGED
     sparing: CompactForm = PLAIN
@@ -114,11 +118,13 @@ class Tool:
         """Return the tool in the form for clients. `is_short` leaves out rare parameters."""
         return ToolSpec(
             name=self.name,
+            title=self.title,
             description=self.description,
             input_schema=self.reader.short_schema if is_short else self.reader.schema,
             read_only="R" in self.hints,
             destructive="D" in self.hints,
             idempotent="I" in self.hints,
+            is_always_loaded=self.is_always_loaded,
         )
 
 

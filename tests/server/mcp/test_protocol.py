@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from base64 import b64decode
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -15,7 +16,7 @@ from mcp.client import Client
 from mcp.client.sse import sse_client
 from mcp.types import TextContent
 
-from lithos.server.mcp.server import INSTRUCTIONS
+from lithos.server.mcp.server import INSTRUCTIONS, SERVER_TITLE
 from tests.server.running import Front, rpc, running_front
 
 HANDSHAKE = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
@@ -53,7 +54,8 @@ async def test_every_handshake_version_is_negotiated_without_a_session() -> None
             assert answer.headers["content-type"] == "application/json"
             assert "mcp-session-id" not in answer.headers
             assert result["protocolVersion"] == version
-            assert result["serverInfo"] == {"name": "Lithos", "version": "9.8.7"}
+            server = result["serverInfo"]
+            assert (server["name"], server["version"], server["title"]) == ("Lithos", "9.8.7", SERVER_TITLE)
             assert result["instructions"] == INSTRUCTIONS
             assert set(result["capabilities"]) == {"tools", "prompts"}
             ready = await post(front, rpc("notifications/initialized", None), MCP_Protocol_Version=version)
@@ -122,8 +124,23 @@ async def test_tools_are_listed_in_order_with_their_hints() -> None:
         {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
         {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": False},
     ]
-    assert not any("outputSchema" in tool for tool in tools)
+    assert [tool["title"] for tool in tools] == ["Zebra", "Echo"]
+    assert not any("outputSchema" in tool or "_meta" in tool for tool in tools)
     assert tools[0]["inputSchema"]["additionalProperties"] is False
+
+
+async def test_server_introduces_itself_with_title_website_and_icon() -> None:
+    """docs/spec/mcp.md: the icon is a data URI, so clients fetch nothing"""
+    me = {"capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    async with running_front() as front:
+        asked = rpc("initialize", protocolVersion=HANDSHAKE[-1], **me)
+        answer = (await post(front, asked)).json()["result"]
+    server = answer["serverInfo"]
+    assert (server["name"], server["title"]) == ("Lithos", SERVER_TITLE)
+    assert server["websiteUrl"].startswith("https://")
+    (icon,) = server["icons"]
+    assert icon["mimeType"] == "image/svg+xml"
+    assert b64decode(icon["src"].removeprefix("data:image/svg+xml;base64,")).startswith(b"<svg")
 
 
 async def test_protocol_error_of_a_call_is_an_error_envelope(

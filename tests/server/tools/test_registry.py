@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lithos.server.http.ports import compact_json
-from lithos.server.mcp.server import _wire_tool
+from lithos.server.mcp.server import ALWAYS_LOAD, _wire_tool
 from lithos.server.tools.arguments import ArgumentFault, ToolSpec, UnknownTool
 from tests.servers import Lithos, refusal, serving
 
@@ -34,7 +34,8 @@ TOOLS = {name: (profile, "".join(letters)) for name, profile, *letters in map(st
 ORDER = list(TOOLS)
 #: For each profile: letters of the profiles that it includes, and its number of tools.
 SHOWN = {"core": ("C", 14), "standard": ("CS", 32), "full": ("CSF", 46)}
-LARGEST_LISTING = 25_000
+#: Maximum bytes of the whole listing, and of the parts that clients pass to their models.
+LARGEST_LISTING, LARGEST_FOR_MODELS = 26_500, 22_000
 
 
 def hints(spec: ToolSpec) -> str:
@@ -61,10 +62,31 @@ async def test_profile_lists_its_tools_but_all_tools_are_callable(tmp_path: Path
                 await lithos.call(legacy)
 
 
+#: Tools that clients show on the first turn, even if they defer the other tools.
+FIRST_TURN = {"lithos_context", "lithos_search", "lithos_read", "lithos_write"}
+
+
+@pytest.mark.parametrize("profile", ["core", "standard", "full", "connector"])
+async def test_listing_has_titles_and_marks_four_tools_for_the_first_turn(
+    tmp_path: Path, profile: Any
+) -> None:
+    """behaviour 308"""
+    async with serving(tmp_path, server={"tools": profile, "legacy_tools": True}) as lithos:
+        wire = {tool["name"]: tool for tool in map(_wire_tool, lithos.server.tools.listed())}
+    marked = {name for name, tool in wire.items() if tool.get("_meta") == {ALWAYS_LOAD: True}}
+    assert marked == FIRST_TURN & wire.keys()
+    assert [name for name, tool in wire.items() if "_meta" in tool and name not in marked] == []
+    titles = [tool["title"] for tool in wire.values()]
+    assert all(title[:1].isupper() and not title.endswith(".") for title in titles)
+    assert len(set(titles)) == len(titles)
+
+
 async def test_tool_listing_is_small_and_describes_every_parameter(tmp_path: Path) -> None:
     """behaviour 172"""
     async with serving(tmp_path) as lithos:
         wire = [_wire_tool(spec) for spec in lithos.server.tools.listed()]
+    for_models = [{key: tool[key] for key in ("name", "description", "inputSchema")} for tool in wire]
+    assert len(compact_json({"tools": for_models}).encode()) <= LARGEST_FOR_MODELS
     assert len(compact_json({"tools": wire}).encode()) <= LARGEST_LISTING
     for tool in wire:
         assert set(tool["annotations"]) == {
