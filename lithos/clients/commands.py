@@ -73,6 +73,8 @@ COMMANDS: Final = (
         take("--name NAME", "name of the entry (default: lithos)"),
         take("--file PATH", "path of the client's configuration file, if it is not in the usual place", Path),
         take("--agent ID", "agent id for the client (default: CLIENT@HOST of this machine)", agent),
+        take("--instructions FILE",
+            "write a block for agents to FILE, such as AGENTS.md, or remove it (--remove)"),
         take("--plugin DIR", "write a plugin with server, skill and hooks to DIR (claude-code)", alone=True),
         ),
         "Print the configuration that a client needs, ready to paste. With --write, Lithos adds "

@@ -22,6 +22,7 @@ from lithos.clients.connect.clients import (
 )
 from lithos.clients.connect.files import DEFAULT_NAME, CannotUse, read_config
 from lithos.clients.connect.formats import CannotEdit, ConfigEntry, HasComments
+from lithos.clients.connect.instructions import run_instructions
 from lithos.clients.connect.target import TOKEN_VARIABLE, ConnectTarget, ServerLink, find_target
 from lithos.clients.connect.writing import (
     ClientEntry,
@@ -125,6 +126,8 @@ def run_connect(session: CommandSession) -> int:
     typed = session.typed
     if "plugin" in typed:
         return run_plugin(session)
+    if "instructions" in typed:
+        return run_instructions(session)
     target, around = find_target(session), Surroundings.here()
     name = typed.get("name", DEFAULT_NAME)
     if not _NAME.fullmatch(name):

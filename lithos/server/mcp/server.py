@@ -26,6 +26,7 @@ from lithos.server.mcp.resources import (
     notices_of,
 )
 from lithos.server.mcp.tool_calls import call_tool_box
+from lithos.server.mcp.trigger import TRIGGER
 from lithos.server.tools.arguments import ToolSpec
 
 SERVER_NAME: Final = "Lithos"
@@ -36,10 +37,9 @@ WEBSITE: Final = "https://github.com/lithos-server/lithos"
 ALWAYS_LOAD: Final = "anthropic/alwaysLoad"
 _ICON: Final = Path(__file__).parents[1] / "console" / "static" / "icon.svg"
 #: The first sentence says when to call Lithos, because clients may cut the text.
-INSTRUCTIONS: Final = """\
-Before you start a task or answer from memory, call lithos_context: it gives one briefing on your question \
-or task. Lithos is a local knowledge base that many agents share: Markdown notes with links, plus tasks and \
-claims.
+INSTRUCTIONS: Final = f"""\
+{TRIGGER}: it gives one briefing on your question or task. Lithos is a \
+local knowledge base that many agents share: Markdown notes with links, plus tasks and claims.
 
 Before web research, check lithos_cache_lookup. To look further, use lithos_search (specific notes) or \
 lithos_retrieve (a topic), and read notes with lithos_read.

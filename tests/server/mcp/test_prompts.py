@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lithos.server.mcp.server import INSTRUCTIONS
+from lithos.server.mcp.trigger import TRIGGER
 from tests.server.whole import VERSIONS, SseSession, whole_server
 
 
@@ -40,7 +41,7 @@ async def test_prompts_are_available_in_sessions(tmp_path) -> None:
 def test_instructions_are_short_and_explain_search_write_and_claim() -> None:
     """docs/spec/mcp.md: clients may cut the text, so it begins with the moment in which to call Lithos"""
     assert len(INSTRUCTIONS) < 2_000
-    assert INSTRUCTIONS.startswith("Before you start a task or answer from memory, call lithos_context")
+    assert INSTRUCTIONS.startswith(f"{TRIGGER}: ")
     assert "filters nothing" in INSTRUCTIONS
     for tool in ("context", "cache_lookup", "retrieve", "search", "write", "task_claim", "task_complete"):
         assert f"lithos_{tool}" in INSTRUCTIONS
