@@ -10,6 +10,7 @@ from lithos.kernel.values.errors import InvalidInput
 from lithos.notes.model.paths import (
     file_name_of,
     host_of,
+    is_portable,
     namespace_of,
     normalise_url,
     resolve_new_path,
@@ -139,16 +140,20 @@ def test_title_yields_a_file_name(title: str, name: str) -> None:
 
 
 @given(st.text())
+@example("LPT0")
+@example("aux.txt")
 def test_file_names_are_valid_in_file_systems_and_wiki_links(title: str) -> None:
-    """behaviour 254"""
+    """behaviours 254, 352"""
     name = file_name_of(title, ID)
     assert name
     assert len(name) <= 120
     assert len(name.encode()) <= 200
     assert not set('\\/:*?"<>|#^[]\0\n') & set(name)
     assert name == name.strip(". \t")
-    assert resolve_new_path("folder", name) == f"folder/{name}.md"
-    assert resolve_read_path(f"folder/{name}.md") == f"folder/{name}.md"
+    path = resolve_new_path("folder", name)
+    assert is_portable(path.removeprefix("folder/"))
+    assert (path == f"folder/{name}.md") is is_portable(f"{name}.md")  # only names of devices change
+    assert resolve_read_path(path) == path
 
 
 URLS = st.tuples(
