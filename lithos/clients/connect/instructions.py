@@ -116,6 +116,9 @@ def run_instructions(session: CommandSession) -> int:
     others = ("client", "write", "list", "plugin", "scope", "file", "name", "transport")
     if unused := [each for each in others if typed.get(each) is not None and typed.get(each) is not False]:
         raise CommandFailed(f"Use --instructions without {', '.join(unused)}.", 2)
+    # A line break in the name could end the block early.
+    if not typed.get("agent", "").isprintable():
+        raise CommandFailed("The agent id for a block must be one line without control characters.", 2)
     path = Path(typed["instructions"]).expanduser().absolute()
     new = None if typed.get("remove") else block(typed.get("agent"))
     with refusing(CannotUse):

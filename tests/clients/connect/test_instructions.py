@@ -166,6 +166,8 @@ def test_command_adds_renews_and_removes_the_block(
     assert (code, path.read_text()) == (0, "# Rules\n")
     code, told = run(capsys, "codex", "--instructions", "AGENTS.md")
     assert (code, "without client" in told) == (2, True)
+    code, told = run(capsys, "--instructions", "AGENTS.md", "--agent", f"ann\n{END}")
+    assert (code, "one line" in told, path.read_text()) == (2, True, "# Rules\n")
     path.write_text(f"{BEGIN}\n")
     code, told = run(capsys, "--instructions", "AGENTS.md")
     assert (code, "Keep one pair" in told, path.read_text()) == (1, True, f"{BEGIN}\n")
