@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import trio
 from attrs import field, frozen
 from mcp import types
-from mcp.server.caching import CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
@@ -58,6 +58,13 @@ contain "status":"error", a code and the next step.
 """
 STATIC_LIST: Final = CacheHint(ttl_ms=3_600_000, scope="public")
 CHANGING: Final = CacheHint(ttl_ms=0, scope="private")
+_CACHE_HINTS: Final[Mapping[CacheableMethod, CacheHint]] = {
+    "tools/list": STATIC_LIST,
+    "prompts/list": STATIC_LIST,
+    "resources/templates/list": STATIC_LIST,
+    "resources/list": CHANGING,
+    "resources/read": CHANGING,
+}
 Context = ServerRequestContext[Any, Any]
 
 
@@ -95,13 +102,7 @@ def build_mcp_server(
         website_url=WEBSITE,
         icons=[_icon()],
         instructions=INSTRUCTIONS + toolbox.told,
-        cache_hints={
-            "tools/list": STATIC_LIST,
-            "prompts/list": STATIC_LIST,
-            "resources/templates/list": STATIC_LIST,
-            "resources/list": CHANGING,
-            "resources/read": CHANGING,
-        },
+        cache_hints=_CACHE_HINTS,
         # No parameter is also sent as a header, so no call needs the schema of a tool.
         get_tool_input_schema=lambda name: None,
         lifespan=notices_of(changes if keeps_sessions else None),
