@@ -77,6 +77,10 @@ class Principal:
     #: Whether the client uses OAuth. Such a client may support only `search` and `fetch`
     #: (docs/spec/connectors.md §5).
     is_connector: bool = field(default=False, eq=False)
+    #: Project from which the caller makes this request, and its client session, if it said so
+    #: (docs/spec/projects.md §2).
+    project: str | None = field(default=None, eq=False)
+    session: str | None = field(default=None, eq=False)
 
     def may(self, needed: Rights) -> bool:
         """Return whether the rights of this principal include `needed`.

@@ -14,7 +14,11 @@ from typing import Final
 import trio
 from attrs import evolve
 
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.limits import ValueCount
+from lithos.kernel.values.principals import Principal
+from lithos.kernel.values.projects import PROJECT_HEADER, SESSION_HEADER, normalise_project
 from lithos.server.http.access import (
     AccessPolicy,
     AdmittedRequest,
@@ -29,6 +33,8 @@ from lithos.server.http.access import (
 from lithos.server.http.admissions import Admissions, WrongTokens
 from lithos.server.http.limits import BODY_PATIENCE
 from lithos.server.http.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer, ignore_rejection
+
+log = get_logger("lithos.front.gate")
 
 _TOO_MANY: Final = (
     "The request contains more than {:,} JSON values (counted as commas and opening brackets "
@@ -161,7 +167,7 @@ class Gate:
                 self._rejected(decision.reason)
             await answer(scope, receive, send, decision.status, decision.body, headers=decision.headers)
         else:
-            with self._admissions.entered(scope, decision.principal):
+            with self._admissions.entered(scope, _from_project(decision.principal, scope)):
                 await self._admit(decision, scope, receive, send)
 
     def _slow_down(self, refusal: Refusal, scope: Scope) -> Refusal:
@@ -249,3 +255,29 @@ def _adding(headers: tuple[Header, ...], send: Send) -> Send:
         await send(message)
 
     return adding
+
+
+#: Maximum number of characters of a session id.
+_LONGEST_SESSION: Final = 1_000
+
+
+def _from_project(principal: Principal | None, scope: Scope) -> Principal | None:
+    """Return the principal with the project and the session that the request names.
+
+    A header that names no project is ignored, because a hook or a proxy must not make a call fail.
+    """
+    if principal is None:
+        return None
+    given = {name: value.decode("utf-8", "replace") for name, value in scope["headers"] if name in _TOLD}
+    if not given:
+        return principal
+    session = given.get(SESSION_HEADER, "").strip()
+    project = None
+    try:
+        project = normalise_project(given.get(PROJECT_HEADER, ""))
+    except InvalidInput as problem:
+        log.debug("header ignored", header="Lithos-Project", reason=problem.message)
+    return evolve(principal, project=project, session=session[:_LONGEST_SESSION] or None)
+
+
+_TOLD: Final = frozenset((PROJECT_HEADER, SESSION_HEADER))

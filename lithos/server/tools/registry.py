@@ -19,6 +19,7 @@ from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import Forbidden, LithosError, SearchBackendFailed
 from lithos.kernel.values.principals import COMMAND, OWNER, Principal, Rights, acting_as, check_agent
+from lithos.kernel.values.projects import working_in
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.admission import Admission
 from lithos.server.tools.arguments import CALLERS, ArgumentFault, ToolSpec, UnknownTool, one_form
@@ -360,6 +361,10 @@ class Tools:
 
     async def _serve(self, tool: Tool, given: ToolCall, principal: Principal) -> Answer:
         """Serve a call. While a change is running, a heavy read may have to wait."""
+        with working_in(principal.project):
+            return await self._serve_here(tool, given, principal)
+
+    async def _serve_here(self, tool: Tool, given: ToolCall, principal: Principal) -> Answer:
         if tool.is_heavy:
             async with self._admission.reading():
                 return await given.answer(self._using)
