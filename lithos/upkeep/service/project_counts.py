@@ -11,8 +11,9 @@ from attrs import define, field
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.threads import slices
-from lithos.kernel.values.projects import PROPERTY, projects_of
-from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.kernel.values.projects import projects_of
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.service.project_lists import keys_of
 from lithos.tasks.rows.project_rows import ProjectRows
 
 #: Key under which notes and tasks without a project are counted.
@@ -62,7 +63,7 @@ class ProjectCounter:
         counting = _Counting()
         async for entries in slices(list(self._catalogue)):
             for entry in entries:
-                for count in counting.of(_keys_of(entry)):
+                for count in counting.of(keys_of(self._catalogue, entry)):
                     count.notes += 1
                     count.changed(entry.note.updated_at)
         await trio.lowlevel.checkpoint()
@@ -73,7 +74,3 @@ class ProjectCounter:
                 count.open_tasks += is_open
                 count.changed(at)
         return counting.ordered()
-
-
-def _keys_of(entry: Entry) -> tuple[str, ...]:
-    return projects_of(entry.note.extra.get(PROPERTY))
