@@ -33,6 +33,7 @@ COMMANDS: Final = (
         "lithos.clients.commands_sessions:run_brief", (
         take("query QUERY", "question or topic (default with --hook: the project's name)", nargs="?"),
         take("--task ID", "id of the task that the briefing is about"),
+        take("--project KEY", "project whose notes come first, such as github.com/acme/shop"),
         take("--budget N", "maximum number of tokens (default: 2000; with --hook: 800)", count),
         take("--agent NAME", "agent id for the audit log and private notes", agent),
         take("--since CURSOR", "show only changes after CURSOR, which an earlier call returned"),

@@ -42,7 +42,8 @@ def run_brief(session: CommandSession) -> int:
         raise CommandFailed("The subject of the briefing is missing. Give a QUERY, --task ID, or both.", 2)
     with _told(session) as told:
         since = None if told is None else told.cursor
-        answer = trio.run(partial(_ask, session, arguments_of(typed, since)))
+        arguments = arguments_of(typed, since) | ({"project": typed["project"]} if "project" in typed else {})
+        answer = trio.run(partial(_ask, session, arguments))
         lines = text_of(answer).split("\n") if answer["text"] else ()
         tell(session, answer, lines)
         if told is not None and answer.get("cursor"):

@@ -15,5 +15,6 @@ COMMANDS: Final = (
         flag("--semantic", "semantic search", const="semantic", **_MODE),
         flag("--hybrid", "full-text and semantic search (default)", const="hybrid", **_MODE),
         take("-n --limit", "maximum number of results (default: 5)", int),
+        take("--project KEY", "only notes of this project, such as github.com/acme/shop"),
     ), group="read and search", place=20),
 )  # fmt: skip

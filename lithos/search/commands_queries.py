@@ -45,6 +45,8 @@ async def search(session: CommandSession, asker: ToolClient) -> int:
     typed = session.typed
     mode = typed.get("mode", "hybrid")
     arguments = {"query": typed["query"], "mode": mode, "limit": typed.get("limit", 5), "agent_id": CLI_AGENT}
+    if "project" in typed:
+        arguments["project"] = typed["project"]
     answer = await ask_tool(asker, "lithos_search", arguments)
     tell(session, answer, _list_hits(answer, "similarity" if mode == "semantic" else "score"))
     return 0

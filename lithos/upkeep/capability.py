@@ -21,6 +21,7 @@ from lithos.upkeep.checks.checks import Installed, RunningServer
 from lithos.upkeep.checks.samples import Samples
 from lithos.upkeep.checks.validation import CheckedVault
 from lithos.upkeep.checks.worth import WorthCounter
+from lithos.upkeep.service.project_counts import ProjectCounter
 from lithos.upkeep.service.timeline import Timelines
 from lithos.upkeep.state import look_at_ownership, measure_disk, measure_start
 
@@ -73,6 +74,7 @@ UPKEEP = Capability(
         make_concerns,
         CareTasks,
         Timelines,
+        ProjectCounter,
     ),
     background=(
         Background(Care, Care.run),
@@ -94,7 +96,7 @@ UPKEEP = Capability(
         tabs=(NavigationLink(4, "Care", "/console/care"),),
     ),
     front="lithos.upkeep.front",
-    tools=("lithos.upkeep.tools",),
+    tools=("lithos.upkeep.tools", "lithos.upkeep.tools_projects"),
     health=(HealthCheck("ownership", 11, look_at_ownership),),
     gauges=(Gauge(10, measure_start), Gauge(100, measure_disk)),
     checks=(

@@ -31,6 +31,8 @@ COMMANDS: Final = (
         ),
         group="read and search", place=60,
     ),
+    CliCommand("projects", "list the projects of the notes and tasks, with their numbers",
+        "lithos.upkeep.commands_projects:run_projects", group="read and search", place=65),
     CliCommand("audit", "show which agent read which note", "lithos.search.commands_queries:run_audit", (
         take("-a --agent ID", "only reads of this agent"),
         take("-s --since TIME", "only entries after this time (ISO 8601)"),

@@ -91,14 +91,14 @@ class SseSession:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, whole: Whole) -> AsyncIterator[SseSession]:
-        """Open a session without a handshake."""
+    async def open(cls, whole: Whole, header: str = "Accept: */*") -> AsyncIterator[SseSession]:
+        """Open a session without a handshake. `header` is a line of the request."""
         host, _, port = whole.url.removeprefix("http://").rpartition(":")
         async with (
             httpx2.AsyncClient(base_url=whole.url) as client,
             await trio.open_tcp_stream(host, int(port)) as stream,
         ):
-            await stream.send_all(b"GET /sse HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await stream.send_all(f"GET /sse HTTP/1.1\r\nHost: localhost\r\n{header}\r\n\r\n".encode())
             session = cls(client, stream)
             session.endpoint = await session._data()
             yield session

@@ -141,6 +141,7 @@ async def _bridge(session: CommandSession, shutdown: trio.Event) -> None:
     """Serve the client on stdio through the owner. If the owner stops, this process takes over."""
     from lithos.server.mcp.bridge import serve_bridge
     from lithos.server.mcp.link import OwnerLink, OwnerTrail, Sighting
+    from lithos.server.mcp.working_project import project_of
 
     gc.freeze()
     gc.enable()
@@ -161,7 +162,9 @@ async def _bridge(session: CommandSession, shutdown: trio.Event) -> None:
         await Threads().run(partial(_take, lock))
         return lock
 
-    trail = OwnerTrail(look, lambda record: OwnerLink(record, token), take, partial(_host, session))
+    project = await Threads().run(partial(project_of, Path()))
+    connect = partial(OwnerLink, token=token, project=project)
+    trail = OwnerTrail(look, connect, take, partial(_host, session))
     announce(session, "Starting MCP server (stdio transport), bridging to the owner of the data directory...")
     await serve_bridge(trail, shutdown)
 

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Final, Literal
 from unicodedata import category, normalize
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.limits import NAME
@@ -90,6 +90,12 @@ class Principal:
         if "metrics" in (self.rights, needed):
             return needed == "metrics" and self.rights in ("metrics", "admin")
         return RIGHTS.index(self.rights) >= RIGHTS.index(needed)
+
+    def coming_from(self, other: Principal) -> Principal:
+        """Return this principal with the project and session of `other`, unless it has its own."""
+        if other.project is None and other.session is None:
+            return self
+        return evolve(self, project=self.project or other.project, session=self.session or other.session)
 
 
 #: The user who owns the server. Calls over stdio, through the bridge, and by commands and hooks of this user

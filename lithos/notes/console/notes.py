@@ -11,9 +11,11 @@ from typing import Any, Final
 from attrs import frozen
 from quart import Blueprint, Response, redirect, request
 
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.projects import normalise_project
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.model.note import NOTE_TYPES, STATUSES
-from lithos.notes.service.browsing import SORTS, STATES, BrowseRequest, Browsing
+from lithos.notes.service.browsing import NO_PROJECT, SORTS, STATES, BrowseRequest, Browsing
 from lithos.server.console.console import Console, PageRefused, given, given_offset
 from lithos.server.console.formats import folders_of, query_with
 
@@ -23,6 +25,8 @@ LIMIT: Final = LIMITS[0]
 #: Maximum number of folders next to the list, then of tags next to the list, then of tags in one row.
 MOST_FOLDERS: Final = 100
 MOST_TAGS: Final = 60
+#: Maximum number of projects in the filter. Long keys may fill half of the largest page.
+MOST_PROJECTS: Final = 50
 TAGS_OF_ROW: Final = 4
 #: Maximum number of characters in a filter.
 LONGEST: Final = 1_000
@@ -72,6 +76,7 @@ class BrowsePages:
             steps=folders_of(parent),
             tags=tags,
             tag_total=tag_total,
+            projects=await browsing.projects(MOST_PROJECTS),
             statuses=(*STATUSES, *STATES),
             types=NOTE_TYPES,
             sorts=tuple(SORTS),
@@ -108,12 +113,20 @@ def _read_request() -> BrowseRequest:
     return BrowseRequest(
         **{key: given(key, LONGEST) for key in ("path_prefix", "author", "namespace", "q")},
         tags=tuple(tag for tag in tags if tag)[:20],
+        project=_read_project(given("project", LONGEST)),
         status=one_of("status", (*STATUSES, *STATES)),
         note_type=one_of("note_type", NOTE_TYPES),
         sort=one_of("sort", SORTS, next(iter(SORTS))),
         limit=LIMIT,
         offset=given_offset(),
     )
+
+
+def _read_project(text: str) -> str:
+    try:
+        return text if text in ("", NO_PROJECT) else normalise_project(text)
+    except InvalidInput:
+        return ""
 
 
 def _is_called(entry: Entry, name: str) -> bool:

@@ -20,6 +20,7 @@ from attrs import field, frozen
 from lithos.kernel.actors.threads import Blocking, Threads, slices
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.projects import ProjectFilter
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.files.files import NoteFiles
@@ -27,6 +28,7 @@ from lithos.notes.files.lookup import Attachment, open_attachment
 from lithos.notes.links.links import linking_sentence, note_keys, same_name
 from lithos.notes.model.note import NoteWarning
 from lithos.notes.model.paths import folder_of
+from lithos.notes.service.project_lists import count_projects, keys_of
 from lithos.notes.service.texts import NoteTexts
 from lithos.text.markdown import plain_title
 from lithos.text.snippet import plain_passage
@@ -76,6 +78,8 @@ SORTS: Final[Mapping[str, tuple[Callable[[Entry], Any], bool]]] = {
 }
 #: Values of the status filter that are not note statuses.
 STATES: Final = ("expired", "suspect", "broken")
+#: Value of the project filter for notes without a project. It is not a valid key.
+NO_PROJECT: Final = "/"
 #: Maximum number of suggestions for an unknown name, and minimum similarity of a suggestion (Dice coefficient
 #: of trigrams).
 MOST_NEAR: Final = 8
@@ -93,7 +97,7 @@ class BrowseRequest:
     """Filters, sort order and page of a list of notes.
 
     `path_prefix` is the beginning of a path. `q` is a text in the title, an alias or the path, and case is
-    ignored. `status` is a note status or one of `STATES`.
+    ignored. `status` is a note status or one of `STATES`. `project` is a key, or `NO_PROJECT`.
     """
 
     path_prefix: str = ""
@@ -102,6 +106,7 @@ class BrowseRequest:
     namespace: str = ""
     note_type: str = ""
     status: str = ""
+    project: str = ""
     q: str = ""
     sort: str = "updated"
     limit: int = 100
@@ -186,13 +191,16 @@ class Browsing:
 
         def find() -> BrowsePage:
             passing = [entry for entry in entries if _passes(entry, request, now)]
+            if request.project:
+                wanted = ProjectFilter("" if request.project == NO_PROJECT else request.project)
+                passing = [each for each in passing if wanted.passes(keys_of(self._catalogue, each))]
             key, is_reversed = SORTS[request.sort]
             passing.sort(key=attrgetter("path"))
             passing.sort(key=key, reverse=is_reversed)
             if request.q:
-                wanted = request.q.casefold()
-                starts = re.compile(rf"(?<![^\W_]){re.escape(wanted)}")
-                passing.sort(key=lambda entry: _rank(entry, wanted, starts))
+                name = request.q.casefold()
+                starts = re.compile(rf"(?<![^\W_]){re.escape(name)}")
+                passing.sort(key=lambda entry: _rank(entry, name, starts))
             return BrowsePage(passing[request.offset : request.offset + request.limit], len(passing))
 
         return await self._blocking.run(find)
@@ -236,6 +244,12 @@ class Browsing:
             lambda: nsmallest(most, counts.items(), key=lambda each: (-each[1], each[0]))
         )
         return found, len(counts)
+
+    async def projects(self, most: int) -> list[tuple[str, int]]:
+        """Return the projects with the most notes, and the number of notes of each, sorted by key."""
+        entries = list(self._catalogue)
+        counts = await self._blocking.run(lambda: count_projects(self._catalogue, entries))
+        return sorted(nsmallest(most, counts.items(), key=lambda each: (-each[1], each[0])))
 
     async def warnings(self, entries: Iterable[Entry]) -> dict[str, tuple[NoteWarning, ...]]:
         """Return the warnings about these notes by id. Notes without warnings are left out."""

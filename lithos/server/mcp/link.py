@@ -23,6 +23,7 @@ from attrs import define, field, frozen
 
 from lithos.kernel.databases.lock import AlreadyOwned, OwnerLock, OwnerRecord, VaultOwned
 from lithos.kernel.log import get_logger
+from lithos.kernel.values.projects import PROJECT_HEADER
 from lithos.server.mcp.client import OwnerRefuses
 from lithos.server.mcp.messages import INTERNAL_ERROR, Request, encode_line, error_line, read_answer
 
@@ -196,26 +197,33 @@ class OwnerHangs(AnswerLost):
 class OwnerLink(trio.abc.AsyncResource):
     """Client of the server in `record`. If the record has no token, `token` is used.
 
+    All requests come from `project`, if it is given.
+
     The end of its `async with` block closes the link. Running requests then end with `AnswerLost`.
     """
 
     def __init__(
-        self, record: OwnerRecord, token: str | None, transport: httpx2.AsyncBaseTransport | None = None
+        self,
+        record: OwnerRecord,
+        token: str | None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        project: str | None = None,
     ) -> None:
         self.record = record
         self.is_proven = False
         given = record.token or token
-        authorization = {"authorization": f"Bearer {given}"} if given else {}
+        headers = {
+            b"content-type": b"application/json",
+            b"accept": b"application/json, text/event-stream",
+            **({b"authorization": f"Bearer {given}".encode()} if given else {}),
+            **({PROJECT_HEADER: project.encode()} if project else {}),
+        }
         limits = httpx2.Limits(
             max_connections=None, max_keepalive_connections=CONNECTIONS, keepalive_expiry=IDLE
         )
         self._client = httpx2.AsyncClient(
             base_url=record.url or "",
-            headers={
-                "content-type": "application/json",
-                "accept": "application/json, text/event-stream",
-                **authorization,
-            },
+            headers=headers,
             timeout=httpx2.Timeout(None, connect=CONNECT_PATIENCE),
             transport=transport or httpx2.AsyncHTTPTransport(verify=False, trust_env=False, limits=limits),
             trust_env=False,

@@ -107,7 +107,7 @@ class McpEndpoints:
 
     async def _call(self, fields: Mapping[bytes, bytes], caller: Principal, call: DirectCall) -> list[bytes]:
         if caller == OWNER and _OWN_CALL in fields:
-            caller = COMMAND
+            caller = COMMAND.coming_from(caller)
         result = await call_tool_box(self._toolbox.acting_as(caller), call.name, call.arguments)
         return await encode_answer(call, result)
 

@@ -15,7 +15,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from lithos.kernel.actors.start_progress import progress_told
-from lithos.kernel.values.principals import OWNER, Principal
+from lithos.kernel.values.principals import Principal
 from lithos.server.http.ports import SharedToolBox
 from lithos.server.mcp.resource_pages import Library
 from lithos.server.mcp.resources import (
@@ -72,13 +72,8 @@ Context = ServerRequestContext[Any, Any]
 class Caller:
     """Caller of a request. `ended` is set when the caller's token becomes invalid."""
 
-    principal: Principal = OWNER
+    principal: Principal
     ended: trio.Event = field(factory=trio.Event)
-
-
-def owner_of(ctx: Context) -> Caller:
-    """Return the caller on stdio. This is the user of the process."""
-    return Caller()
 
 
 def build_mcp_server(
@@ -87,7 +82,7 @@ def build_mcp_server(
     library: Library | None = None,
     *,
     keeps_sessions: bool,
-    caller_of: Callable[[Context], Caller] = owner_of,
+    caller_of: Callable[[Context], Caller],
 ) -> Server[Any]:
     """Return the SDK server for one transport.
 

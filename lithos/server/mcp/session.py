@@ -17,6 +17,8 @@ import logging
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import parse_qs
 from uuid import UUID
@@ -24,6 +26,7 @@ from uuid import UUID
 import anyio
 import anyio.abc
 import trio
+from attrs import evolve
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.sse import SseServerTransport
 from mcp.server.stdio import stdio_server
@@ -37,13 +40,16 @@ from mcp.types import (
     JSONRPCResponse,
 )
 
+from lithos.kernel.actors.threads import Threads
 from lithos.kernel.log import get_logger
+from lithos.kernel.values.principals import OWNER
 from lithos.server.http.admissions import ENDED, PRINCIPAL, ended_of
 from lithos.server.http.limits import STOP_FLUSH, STOP_GRACE
 from lithos.server.http.ports import Message, Receive, Scope, Send, SharedToolBox
 from lithos.server.mcp.resource_pages import Library
 from lithos.server.mcp.server import Caller, Context, build_mcp_server
 from lithos.server.mcp.stdio import Output, StdinMessages, claim_standard_streams
+from lithos.server.mcp.working_project import project_of
 
 #: Session id in the first event of an SSE session.
 _SESSION: Final = re.compile(rb"session_id=([0-9a-f]{32})")
@@ -118,10 +124,12 @@ class SdkTransports:
     async def take_message(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a posted message on to its SSE session.
 
-        Streams that the message opens end with the session.
+        Streams that the message opens end with the session. A message without a project has that of the
+        session.
         """
         for opener in self._openers_of(scope):
             scope[ENDED] = opener.ended
+            scope[PRINCIPAL] = scope[PRINCIPAL].coming_from(opener.principal)
         await self._sse.handle_post_message(scope, receive, send)
 
 
@@ -275,9 +283,10 @@ async def serve_stdio(
     """Serve one client until stdin is closed, stdout fails or `shutdown` is set.
 
     Running calls may then continue for `STOP_GRACE` seconds. A client that does not read its answers is then
-    abandoned.
+    abandoned. The client is the user of this process, who works in its working directory.
     """
-    server = build_mcp_server(toolbox, version, library, keeps_sessions=True)
+    caller = Caller(evolve(OWNER, project=await Threads().run(partial(project_of, Path()))))
+    server = build_mcp_server(toolbox, version, library, keeps_sessions=True, caller_of=lambda ctx: caller)
     with claim_standard_streams() as (wire_in, wire_out):
         async with trio.open_nursery() as nursery:
             output = Output(wire_out, nursery.cancel_scope)

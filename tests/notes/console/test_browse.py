@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from lithos.kernel.actors.start_progress import Opening
+from lithos.notes.console.notes import MOST_PROJECTS
 from tests.server.console.injections import PAYLOADS
 from tests.server.console.pages import Element
 from tests.server.console.visiting import visiting
@@ -118,3 +119,49 @@ async def test_note_list_neutralises_payloads_in_note_fields(tmp_path: Path) -> 
                 await call("lithos_write", **given)
         for query in ("", "?offset=100", "?sort=title", "?tags=%3Cscript%3Epwned()%3C/script%3E"):
             await person.look(f"/console/notes{query}")
+
+
+async def test_projects_reduce_the_note_list(tmp_path: Path) -> None:
+    """A vault without projects shows no filter for them."""
+    async with visiting(tmp_path) as person:
+        await person.lithos.create("Common")
+        assert not (await person.look("/console/notes")).all("select", name="project")
+        cart = await person.lithos.create("Cart", metadata={"project": "github.com/acme/shop"})
+        await person.lithos.create("Till", metadata={"project": ["git@GitHub.com:Acme/Shop.git", "blog"]})
+        page = await person.look("/console/notes?sort=title&project=github.com/acme/shop")
+        assert listed(page) == ["Cart", "Till"]
+        (choice,) = page.all("select", name="project")
+        assert choice.text.endswith("blog (1)github.com/acme/shop (2)no project")
+        (chosen,) = [each for each in choice.all("option") if "selected" in each.attributes]
+        assert chosen.attributes["value"] == "github.com/acme/shop"
+        found = {
+            "project=shop": ["Cart", "Till"],
+            "project=blog": ["Till"],
+            "project=other": [],
+            "project=/": ["Common"],
+            "project=..": ["Cart", "Common", "Till"],
+            "project=shop&q=car": ["Cart"],
+        }
+        for query, titles in found.items():
+            assert listed(await person.look(f"/console/notes?sort=title&{query}")) == titles, query
+        note = await person.look(f"/console/notes/{cart}")
+        (link,) = [each for each in note.all("a") if each.text == "github.com/acme/shop"]
+        assert listed(await person.look(link.attributes["href"])) == ["Till", "Cart"]
+
+
+async def test_project_of_any_text_is_shown_as_text(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        for number, payload in enumerate(each.replace("\0", "") for each in PAYLOADS):
+            note = await person.lithos.create(f"Note {number}", metadata={"project": payload})
+            await person.look(f"/console/notes/{note}")
+            await person.look(f"/console/notes?{urlencode({'project': payload})}")
+
+
+async def test_list_of_many_long_projects_is_a_small_page(tmp_path: Path) -> None:
+    """The parser of the pages checks their size."""
+    async with visiting(tmp_path) as person:
+        for number in range(4):
+            names = [f"{'&' * 290} {number} {each}" for each in range(20)]
+            await person.lithos.create(f"Note {number}", metadata={"project": names})
+        (choice,) = (await person.look("/console/notes")).all("select", name="project")
+        assert len(choice.all("option")) == MOST_PROJECTS + 2
