@@ -22,6 +22,7 @@ from lithos.events.rows.imported_rows import AGENTS, LEDGER_TABLE
 from lithos.events.rows.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
 from lithos.events.rows.requests import REQUEST_INDEXES, REQUEST_TABLE
 from lithos.events.rows.schema import CapabilityTables, upgrade
+from lithos.events.rows.told_projects import TOLD_TABLE
 from lithos.kernel.databases.database import Database, DatabaseLayout
 from lithos.kernel.databases.sqlite import open_reader
 from lithos.kernel.databases.table import TIME, Rows, Table, dump, matching
@@ -70,7 +71,7 @@ class CoordinationCounts:
 
 JOURNAL_TABLES: Final = CapabilityTables(
     place=3,
-    create=REQUEST_TABLE + _TABLES + READ_COUNTS,
+    create=REQUEST_TABLE + _TABLES + READ_COUNTS + TOLD_TABLE,
     indexes=REQUEST_INDEXES + _INDEXES + READ_INDEX,
     columns={
         "agents": {"name": "TEXT", "type": "TEXT", "metadata": "TEXT NOT NULL DEFAULT '{}'"},

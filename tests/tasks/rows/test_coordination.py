@@ -47,6 +47,7 @@ COLUMNS = {
     "task_edges": "id from_task_id to_task_id type metadata created_by created_at",
     "counters": "name value",
     "access_log": "id agent_id doc_id operation timestamp project",
+    "told_projects": "session agent project last_seen",
     "events": "seq type agent payload tags timestamp origin",
     "cursors": "subscriber seq updated_at",
     "meta": "name value",
