@@ -15,6 +15,7 @@ from lithos.events.reading.agents import AccessLog, Agents, Cursors
 from lithos.events.reading.event_stream import Activity, EventStreams
 from lithos.events.reading.requests import Requests
 from lithos.events.reading.retention import Upkeep
+from lithos.events.reading.told_projects import ToldProjects
 from lithos.events.rows.requests import RequestRows
 from lithos.events.rows.store import IMPORT_TABLES, JOURNAL_TABLES, CoordinationStore
 from lithos.events.settings import EventsConfig
@@ -26,7 +27,7 @@ from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock
 from lithos.kernel.state import Gauge, HealthCheck, Observed
 from lithos.kernel.values.events import Event
-from lithos.server.tools.ports import KnownCalls
+from lithos.server.tools.ports import AgentProjects, KnownCalls
 
 
 def make_broadcaster(events: EventsConfig) -> Broadcaster:
@@ -87,6 +88,11 @@ def make_known_calls(requests: Requests) -> KnownCalls:
     return KnownCalls(requests.once)
 
 
+def make_agent_projects(told: ToldProjects) -> AgentProjects:
+    """Return the port with which the tool registry finds the project of a call."""
+    return AgentProjects(told.known, told.tell, told.find)
+
+
 def make_access_log(coordinator: Coordinator, store: CoordinationStore, reading: JournalThread) -> AccessLog:
     """Return the reader of the access log."""
     return AccessLog(coordinator.mailbox, store, reading)
@@ -118,6 +124,8 @@ EVENTS = Capability(
         make_coordinator,
         make_requests,
         make_known_calls,
+        ToldProjects,
+        make_agent_projects,
         make_access_log,
         make_cursors,
         make_streams,

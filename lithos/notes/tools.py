@@ -13,7 +13,7 @@ from attrs import evolve
 from lithos.kernel.actors.threads import slices
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import Duplicate, InvalidInput, PathCollision, SlugCollision
-from lithos.kernel.values.projects import asked_project
+from lithos.kernel.values.projects import WORKING_IN, asked_project, read_written_project
 from lithos.kernel.values.times import parse_end
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.format.owned_keys import check_keys
@@ -345,6 +345,7 @@ class WriteTool:
     metadata: dict[str, Any] | None = argument(
         "Metadata keys to merge; null deletes a key.", None, bound=METADATA
     )
+    project: str | None = argument('Project; "" for none.', None, may_be_blank=True, bound=LOOKUP)
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
     replace_all: bool = argument("Also replace parts that you have not read.", False)
 
@@ -415,6 +416,7 @@ class WriteTool:
             id=note_id or None,
             tags=unique(self.tags),
             source_task=None if self.source_task is None else self.source_task.strip(),
+            project=read_written_project(self.project, WORKING_IN.get()),
             expires_at=_read_expiry(self.ttl_hours, self.expires_at, using.clock()),
         )
 

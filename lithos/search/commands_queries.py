@@ -99,7 +99,8 @@ async def audit(session: CommandSession, asker: ToolClient) -> int:
 def _describe_access(row: Mapping[str, Any]) -> str:
     # Older servers return no titles, and a deleted note has no title.
     note = f"{row['title']}  ({row['doc_id']})" if row.get("title") else row["doc_id"]
-    return f"{row['timestamp']}  {row['operation']:<13}  {row['agent_id']:<20}  {note}"
+    project = f"  (project {row['project']})" if row.get("project") else ""
+    return f"{row['timestamp']}  {row['operation']:<13}  {row['agent_id']:<20}  {note}{project}"
 
 
 async def inspect(session: CommandSession, asker: ToolClient) -> int:

@@ -9,6 +9,7 @@ from lithos.events.model.agents import Agent
 from lithos.events.reading.agents import Agents
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.projects import WORKING_IN
 from lithos.kernel.values.times import format_time
 from lithos.server.service_state import ServerState
 from lithos.server.settings import ServerConfig
@@ -42,6 +43,7 @@ from lithos.tasks.model.task_commands import (
     RenewClaim,
     UpdateTask,
 )
+from lithos.tasks.model.task_project import asked_project, with_project
 from lithos.tasks.service.coordination import Coordination, TaskFilter, WaitingTasks
 from lithos.tasks.tools_rows import given_row, grant_row, view_rows
 
@@ -137,7 +139,7 @@ HELP_FENCE = "Fence of your claim."
 HELP_TAGS = "Only tasks with all of these tags."
 HELP_MATCH = 'Only tasks with this metadata, e.g. {"priority": 1}.'
 HELP_SKIP = "Number of tasks to skip."
-HELP_PROJECT = "Only tasks with this metadata.project."
+HELP_PROJECT = "Only tasks of this project."
 
 
 @tool("lithos_task_create", "core", place=16, title="Create a task", of="tasks", creates=True)
@@ -154,6 +156,9 @@ class TaskCreateTool:
     task_type: str = argument("Kind of task.", "task", one_of=TASK_TYPES, bound=LOOKUP)
     depends_on: tuple[str, ...] = argument("Ids of the tasks to complete first.", (), bound=IDS)
     parent_task_id: str | None = argument("Id of the parent task.", None, bound=NAME)
+    project: str | None = argument(
+        'Project; "" for none.', None, may_be_blank=True, bound=LOOKUP, is_rare=True
+    )
 
     async def answer(self, using: Parts) -> Answer:
         command = as_command(
@@ -161,7 +166,7 @@ class TaskCreateTool:
             self,
             title=read_title(self.title),
             tags=unique(self.tags) or (),
-            metadata=self.metadata or {},
+            metadata=with_project(self.metadata or {}, self.project, WORKING_IN.get()),
         )
         return await made_task(using, await using.get(Coordination).run(command))
 
@@ -271,6 +276,7 @@ class TaskListTool:
     task_type: str | None = argument(
         "Only tasks of this kind.", None, one_of=TASK_TYPES, bound=LOOKUP, is_rare=True
     )
+    project: str | None = argument(HELP_PROJECT, None, bound=LOOKUP, is_rare=True)
 
     async def answer(self, using: Parts) -> Answer:
         wanted = as_command(
@@ -278,6 +284,7 @@ class TaskListTool:
             self,
             since=read_time("since", self.since),
             resolved_since=read_time("resolved_since", self.resolved_since),
+            project=asked_project(self.project, WORKING_IN.get()),
         )
         views = await using.get(Coordination).list_tasks(wanted, with_claims=self.with_claims)
         return {"tasks": await view_rows(views)}
@@ -316,7 +323,9 @@ class TaskNextTool:
     task_id: str | None = argument("Id of a task to claim.", None, bound=LOOKUP, is_rare=True)
 
     async def answer(self, using: Parts) -> Answer:
-        found = await using.get(Coordination).next(as_command(NextTask, self))
+        found = await using.get(Coordination).next(
+            as_command(NextTask, self, project=asked_project(self.project, WORKING_IN.get()))
+        )
         if isinstance(found, WaitingTasks):
             return {"task": None, "waiting": found.waiting, "blocked": found.blocked}
         return given_row(found)

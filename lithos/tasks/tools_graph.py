@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.projects import WORKING_IN
 from lithos.server.tools.arguments import argument, as_command, read_title
 from lithos.server.tools.bounds import DESCRIPTION, FILTER, FILTERS, LOOKUP, METADATA, NAME, TITLE
 from lithos.server.tools.compacting import CompactForm
@@ -13,6 +14,7 @@ from lithos.server.tools.fitting import CuttableAnswer
 from lithos.server.tools.serialization import row_of, sliced_rows
 from lithos.tasks.model.task import EDGE_TYPES
 from lithos.tasks.model.task_commands import ReopenTask, SpawnTask, UpsertTaskEdge
+from lithos.tasks.model.task_project import asked_project
 from lithos.tasks.service.coordination import Coordination, PageBounds, TaskFilter
 from lithos.tasks.tools import (
     HELP_AGENT,
@@ -70,7 +72,10 @@ class TaskReadyTool:
     offset: int = argument(HELP_SKIP, 0, is_listed=False)
 
     async def answer(self, using: Parts) -> Answer:
-        wanted, page = as_command(TaskFilter, self), PageBounds(self.limit, self.offset)
+        wanted, page = (
+            as_command(TaskFilter, self, project=asked_project(self.project, WORKING_IN.get())),
+            PageBounds(self.limit, self.offset),
+        )
         views, total = await using.get(Coordination).ready(wanted, page, with_claims=self.with_claims)
         return {"tasks": await view_rows(views), "total": total}
 
@@ -86,7 +91,7 @@ class TaskBlockedTool:
     offset: int = argument(HELP_SKIP, 0, is_listed=False)
 
     async def answer(self, using: Parts) -> Answer:
-        wanted = as_command(TaskFilter, self)
+        wanted = as_command(TaskFilter, self, project=asked_project(self.project, WORKING_IN.get()))
         views, total = await using.get(Coordination).blocked(wanted, PageBounds(self.limit, self.offset))
         return {"tasks": await view_rows(views), "total": total}
 
@@ -171,5 +176,5 @@ class TaskSpawnTool:
 
     async def answer(self, using: Parts) -> Answer:
         title, metadata = read_title(self.title), self.metadata or {}
-        command = as_command(SpawnTask, self, title=title, metadata=metadata)
+        command = as_command(SpawnTask, self, title=title, metadata=metadata, working_in=WORKING_IN.get())
         return await made_task(using, await using.get(Coordination).run(command))

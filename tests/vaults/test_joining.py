@@ -1,13 +1,19 @@
-"""Merging of the answers of several vaults."""
+"""Merging of the answers of several vaults, and the caller in each vault."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lithos.kernel.values.principals import Principal
 from lithos.search.ranking.ranking import blend_parts
 from lithos.vaults.model_joining import Scale, by_rank, even_out, interleave
+from lithos.vaults.service.joint import JointPrincipal, VaultSet
 
 SCORES = st.lists(st.floats(0, 1), max_size=8)
 LEG = st.dictionaries(st.integers(0, 20), st.integers(10, 100).map(lambda value: value / 100), min_size=1)
@@ -80,3 +86,15 @@ def test_interleaving_returns_each_row_once_and_keeps_order(rows: dict[str, list
 
 def test_rows_without_scores_are_taken_from_vaults_in_turn() -> None:
     assert interleave({"a": [0.0, 0.0], "b": [0.5, 0.0]}, 4) == [("b", 0), ("a", 0), ("a", 1), ("b", 1)]
+
+
+def test_project_of_a_request_reaches_each_vault() -> None:
+    """The token has a principal in each vault, but only the request names the project (projects §2)."""
+    parts = (("work", Principal("bot", "read")), ("home", Principal("bot", "write")))
+    who = evolve(JointPrincipal("bot", "write", parts=parts), project="shop", session="s1")
+    vaults: Any = {name: SimpleNamespace(name=name) for name, _ in parts}
+    found = [part for _, part in VaultSet(vaults, "work").allowed(who)]
+    assert [(part.rights, part.project, part.session) for part in found] == [
+        ("read", "shop", "s1"),
+        ("write", "shop", "s1"),
+    ]

@@ -16,8 +16,10 @@ from lithos.events.journal.messages import AppendEvents, Flush, MoveCursor, Prep
 from lithos.events.model.agents import Agent, AuditRow
 from lithos.events.model.ports import ExtraRowsBatch
 from lithos.events.model.retention import UpkeepStep
+from lithos.events.model.told_projects import ToldProject
 from lithos.events.rows.old_rows import OldRows
 from lithos.events.rows.store import CoordinationStore
+from lithos.events.rows.told_projects import ToldRows
 from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.events import Event, EventDraft
 from lithos.kernel.values.messages import BoardCommand, carry_out
@@ -37,6 +39,7 @@ class Batch:
     agents: Sequence[Agent]
     audit: Collection[AuditRow]
     records: ExtraRowsBatch
+    told: Collection[ToldProject]
     #: Events of changes that are already stored. These events are journalled first.
     unwritten: Sequence[EventDraft]
     next_seq: int
@@ -60,7 +63,7 @@ class Batch:
     @property
     def is_empty(self) -> bool:
         """True if the batch contains nothing to write."""
-        lazy = self.unwritten or self.agents or self.audit or self.records or self.is_due
+        lazy = self.unwritten or self.agents or self.audit or self.records or self.told or self.is_due
         return not (lazy or any(step.needs_transaction for step in self.steps))
 
 
@@ -107,6 +110,8 @@ class Commits:
             self._store.append_events(committed.events)
             self._store.add_audit(batch.audit)
             self._store.put_along(batch.records)
+            if batch.told:
+                self._store.written(ToldRows).put(batch.told)
             since_prune = batch.since_prune + len(committed.events)
             if since_prune > PRUNE_EVERY:
                 self._store.prune_events(self._journal_size, PRUNE_AT_ONCE)

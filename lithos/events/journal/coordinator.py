@@ -31,8 +31,10 @@ from lithos.events.journal.messages import (
 from lithos.events.model.agents import READ, Agent, AuditRow, size_of
 from lithos.events.model.imported_rows import Carried
 from lithos.events.model.ports import ExtraRows
-from lithos.events.model.retention import DropAgents, ForgetReads
+from lithos.events.model.retention import DropAgents, DropTold, ForgetReads
+from lithos.events.model.told_projects import ToldSessions
 from lithos.events.rows.store import CoordinationStore
+from lithos.events.rows.told_projects import ToldRows
 from lithos.kernel.actors.mailboxes import Inbox, Mailbox, run_batches
 from lithos.kernel.actors.threads import Blocking
 from lithos.kernel.databases.database import DatabaseLost
@@ -93,6 +95,8 @@ class Coordinator:
         self._reads: Counter[str] = Counter(store.read_counts())
         self._touched: set[str] = set()
         self._audit: deque[AuditRow] = deque(maxlen=AUDIT_BACKLOG)
+        #: The projects that hooks named. They are stored like last-seen times.
+        self.told = ToldSessions(store.rows(ToldRows).all())
         #: Events of stored changes. They wait here while the journal cannot be written.
         self._unwritten: list[EventDraft] = []
         #: Rows of another package, which are committed together with all other changes.
@@ -165,8 +169,12 @@ class Coordinator:
         while True:
             self._nudge_when_due()
             await trio.sleep(LAZY_DELAY)
-            if self._touched or self._audit or self._unwritten or self._records.has_unsaved:
+            if self._touched or self._audit or self._unwritten or self._has_more:
                 self.mailbox.nudge(Flush())
+
+    @property
+    def _has_more(self) -> bool:
+        return self._records.has_unsaved or self.told.has_unsaved
 
     def _nudge_when_due(self) -> None:
         """Request a commit if a timed change is due.
@@ -197,12 +205,13 @@ class Coordinator:
         touched, self._touched = self._touched, set()
         agents = [*(self.agents[agent_id] for agent_id in touched), *new_agents.values()]
         audit, self._audit = self._audit, deque(maxlen=AUDIT_BACKLOG)
-        records = self._records.take_unsaved()
+        records, told = self._records.take_unsaved(), self.told.take_unsaved()
         batch = Batch(
             steps=steps,
             agents=agents,
             audit=audit,
             records=records,
+            told=told,
             unwritten=tuple(self._unwritten),
             next_seq=self._next_seq,
             head=self.head,
@@ -215,6 +224,7 @@ class Coordinator:
             committed = await self._blocking.run(partial(self._commit, batch))
         except (DatabaseFailed, OSError) as failure:
             self._records.put_back(records)
+            self.told.put_back(told)
             self._touched |= touched
             self._audit = deque([*audit, *self._audit], maxlen=AUDIT_BACKLOG)
             return self._keep_for_later(steps, failure)
@@ -244,7 +254,7 @@ class Coordinator:
         return committed.replies
 
     def _forget_dropped(self, steps: Sequence[PreparedMessage]) -> None:
-        """Forget agents and read counts that the retention deleted.
+        """Forget agents, read counts and sessions that the retention deleted.
 
         Agents that were seen meanwhile are kept.
         """
@@ -257,6 +267,8 @@ class Coordinator:
             elif isinstance(step.message, ForgetReads):
                 for note_id in step.message.note_ids:
                     self._reads.pop(note_id, None)
+            elif isinstance(step.message, DropTold):
+                self.told.forget(step.message.before)
 
     def _note_growth(self, size: int) -> None:
         self._growth += size

@@ -34,9 +34,10 @@ def size_of(agent: Agent) -> int:
 
 @frozen
 class AuditRow:
-    """One access to a note. `operation` is `read` or `search_result`."""
+    """One access to a note. `operation` is `read` or `search_result`. `project` is that of the call."""
 
     agent_id: str
     doc_id: str
     operation: str
     timestamp: datetime
+    project: str | None = None

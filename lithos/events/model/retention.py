@@ -54,6 +54,13 @@ class DropCursors(UpkeepStep):
 
 
 @frozen
+class DropTold(UpkeepStep):
+    """Delete the projects of sessions that were last seen before `before`."""
+
+    before: datetime
+
+
+@frozen
 class DropAgents(UpkeepStep):
     """Delete these agents, unless they were seen in the meantime."""
 

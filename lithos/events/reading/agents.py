@@ -84,9 +84,10 @@ class AccessLog:
         return [audit_record(row) for row in rows]
 
 
-def audit_record(row: tuple[int | str, ...]) -> Mapping[str, Any]:
-    """Return an entry of the access log as a JSON object."""
-    return dict(zip(("id", "agent_id", "doc_id", "operation", "timestamp"), row, strict=True))
+def audit_record(row: tuple[int | str | None, ...]) -> Mapping[str, Any]:
+    """Return an entry of the access log as a JSON object. It has a `project` only if the call had one."""
+    names = ("id", "agent_id", "doc_id", "operation", "timestamp")
+    return dict(zip(names, row[:5], strict=True)) | ({"project": row[5]} if row[5] else {})
 
 
 class NoteTitles(Protocol):

@@ -23,10 +23,12 @@ from lithos.events.model.retention import (
     DropAudit,
     DropCursors,
     DropEvents,
+    DropTold,
     ForgetReads,
     KeepTime,
     UpkeepStep,
 )
+from lithos.events.model.told_projects import TOLD_KEPT
 from lithos.events.rows.old_rows import OldRows
 from lithos.events.rows.store import CoordinationStore
 from lithos.events.settings import EventsConfig
@@ -121,6 +123,7 @@ class Upkeep:
             "events": self._drop_events,
             **{each.what: partial(self._drop_all, each.command(now), each.most) for each in self._others},
             "cursors": partial(self._drop_all, DropCursors(now - IDLE, CURSORS, STEP)),
+            "sessions": partial(self._drop, DropTold(now - TOLD_KEPT)),
             "agents": partial(self._drop_agents, now - IDLE),
             "reads": self._forget_reads,
             "time": partial(self._drop, KeepTime(now)),

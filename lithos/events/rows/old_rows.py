@@ -14,10 +14,12 @@ from lithos.events.model.retention import (
     DropAudit,
     DropCursors,
     DropEvents,
+    DropTold,
     ForgetReads,
     KeepTime,
     UpkeepStep,
 )
+from lithos.events.rows.told_projects import ToldRows
 from lithos.kernel.databases.table import Rows, listed
 from lithos.kernel.values.principals import ENRICH_AGENT
 from lithos.kernel.values.times import format_time
@@ -154,6 +156,9 @@ class OldRows(Rows):
             for agent in step.agents
         )
 
+    def _drop_told(self, step: DropTold) -> int:
+        return ToldRows(self.connection).drop(step.before)
+
     def _forget_reads(self, step: ForgetReads) -> int:
         return self._drop_from("read_counts", "doc_id", step.note_ids)
 
@@ -164,5 +169,6 @@ _STEPS: Final[Mapping[type, Callable[[OldRows, Any], int]]] = {
     DropEvents: OldRows._drop_events,
     DropCursors: OldRows._drop_cursors,
     DropAgents: OldRows._drop_agents,
+    DropTold: OldRows._drop_told,
     ForgetReads: OldRows._forget_reads,
 }

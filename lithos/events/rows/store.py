@@ -22,6 +22,7 @@ from lithos.events.rows.imported_rows import AGENTS, LEDGER_TABLE
 from lithos.events.rows.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
 from lithos.events.rows.requests import REQUEST_INDEXES, REQUEST_TABLE
 from lithos.events.rows.schema import CapabilityTables, upgrade
+from lithos.events.rows.told_projects import TOLD_TABLE
 from lithos.kernel.databases.database import Database, DatabaseLayout
 from lithos.kernel.databases.sqlite import open_reader
 from lithos.kernel.databases.table import TIME, Rows, Table, dump, matching
@@ -39,7 +40,7 @@ CREATE TABLE IF NOT EXISTS agents(
     last_seen_at TEXT NOT NULL, metadata TEXT NOT NULL DEFAULT '{}');
 CREATE TABLE IF NOT EXISTS access_log(
     id INTEGER PRIMARY KEY, agent_id TEXT NOT NULL DEFAULT 'unknown', doc_id TEXT NOT NULL,
-    operation TEXT NOT NULL, timestamp TEXT NOT NULL);
+    operation TEXT NOT NULL, timestamp TEXT NOT NULL, project TEXT);
 CREATE TABLE IF NOT EXISTS events(
     seq INTEGER PRIMARY KEY, type TEXT NOT NULL, agent TEXT NOT NULL, payload TEXT NOT NULL,
     tags TEXT NOT NULL, timestamp TEXT NOT NULL, origin TEXT NOT NULL);
@@ -70,11 +71,11 @@ class CoordinationCounts:
 
 JOURNAL_TABLES: Final = CapabilityTables(
     place=3,
-    create=REQUEST_TABLE + _TABLES + READ_COUNTS,
+    create=REQUEST_TABLE + _TABLES + READ_COUNTS + TOLD_TABLE,
     indexes=REQUEST_INDEXES + _INDEXES + READ_INDEX,
     columns={
         "agents": {"name": "TEXT", "type": "TEXT", "metadata": "TEXT NOT NULL DEFAULT '{}'"},
-        "access_log": {"agent_id": "TEXT NOT NULL DEFAULT 'unknown'"},
+        "access_log": {"agent_id": "TEXT NOT NULL DEFAULT 'unknown'", "project": "TEXT"},
     },
     times={"agents": {"first_seen_at": True, "last_seen_at": True}, "access_log": {"timestamp": True}},
     protected={"old_accesses": "access_log", "old_agents": "agents"},
@@ -289,8 +290,8 @@ class CoordinationStore(Database):
         after: datetime | None,
         before: datetime | None = None,
         limit: int,
-    ) -> list[tuple[int | str, ...]]:
-        """Return access rows (id, agent, note, operation, time), newest first."""
+    ) -> list[tuple[int | str | None, ...]]:
+        """Return access rows (id, agent, note, operation, time, project), newest first."""
         where, given = matching(
             {
                 "agent_id=?": agent,
@@ -299,9 +300,9 @@ class CoordinationStore(Database):
                 "timestamp<?": format_optional(before),
             }
         )
-        columns = "id,IFNULL(agent_id,'unknown'),doc_id,operation,timestamp"
+        columns = "id,IFNULL(agent_id,'unknown'),doc_id,operation,timestamp,project"
         sql = f"SELECT {columns} FROM access_log WHERE {where} ORDER BY id DESC LIMIT ?"  # noqa: S608
-        return [(row[0], *map(str, row[1:])) for row in self._ask(sql, *given, limit)]
+        return [(row[0], *map(str, row[1:5]), row[5]) for row in self._ask(sql, *given, limit)]
 
     def accessed(self, begin: datetime, end: datetime) -> list[tuple[str, int, int]]:
         """Return the activity of each agent in a period.

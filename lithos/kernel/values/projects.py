@@ -179,6 +179,20 @@ def read_project(text: str | None, working_in: str | None) -> str | None:
     return working_in if working_in is not None and same_project(key, working_in) else key
 
 
+def read_written_project(text: str | None, working_in: str | None) -> str | None:
+    """Return the key for the argument `project` of a tool that writes: a key, "" for none, or None.
+
+    Raises `InvalidInput`, also for `*`, because a note or a task belongs to projects that have a name.
+    """
+    key = read_project(text, working_in)
+    if key == ALL_PROJECTS:
+        raise InvalidInput(
+            "project must not be *, because only reads can ask for all projects. Nothing was changed. Give "
+            'one project, such as github.com/acme/shop, or "" for none.'
+        )
+    return key
+
+
 #: The project of the call that is being served, or None. `Tools` sets it for each call of a tool.
 WORKING_IN: Final[ContextVar[str | None]] = ContextVar("lithos_working_in", default=None)
 

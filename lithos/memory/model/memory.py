@@ -118,6 +118,8 @@ class Receipt:
     task_id: str | None = None
     tokens: int | None = None
     is_followup: bool = False
+    #: Project of the call.
+    project: str | None = None
 
 
 @frozen

@@ -22,6 +22,7 @@ from lithos.kernel.log import get_logger
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.errors import InvalidInput, LcmaDisabled, LithosError
+from lithos.kernel.values.projects import WORKING_IN
 from lithos.memory.model.memory import (
     CONFLICTS_KEPT,
     QUERY_KEPT,
@@ -270,6 +271,7 @@ class Retrieve:
             surface_conflicts=request.surface_conflicts,
             agent_id=request.agent_id,
             task_id=request.task_id,
+            project=WORKING_IN.get(),
         )
 
     async def show(self, drawing: PendingRetrieval, drawn: SelectedNotes) -> RetrieveAnswer:

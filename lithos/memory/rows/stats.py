@@ -50,7 +50,7 @@ _TABLES: Final[Mapping[str, Mapping[str, str]]] = {
         "scouts_fired": "TEXT", "candidates_considered": _COUNT, "final_nodes": "TEXT",
         "conflicts_surfaced": "TEXT", "surface_conflicts": _COUNT, "temperature": _SCORE,
         "terrace_reached": _COUNT, "agent_id": "TEXT", "task_id": "TEXT", "tokens": "INTEGER",
-        "is_followup": _COUNT,
+        "is_followup": _COUNT, "project": "TEXT",
     },
     "extracted_entities": {
         "node_id": "TEXT PRIMARY KEY", "digest": _TEXT, "extractor": _COUNT, "source": "TEXT",

@@ -22,7 +22,7 @@ from lithos.kernel.values.errors import DocNotFound, InvalidInput, VersionNotFou
 from lithos.kernel.values.events import TOOL
 from lithos.kernel.values.ids import is_id
 from lithos.kernel.values.principals import UNKNOWN_AGENT
-from lithos.kernel.values.projects import ProjectFilter
+from lithos.kernel.values.projects import WORKING_IN, ProjectFilter
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.facets import FacetFilter
 from lithos.notes.files.lookup import AliasedPath
@@ -267,7 +267,7 @@ class Knowledge:
         truncated = bool(max_length) and len(content) > (max_length or 0)
         content, end = cut(content, max_length or 0) if truncated else (content, 0)
         self._coordinator.record_access(
-            [AuditRow(agent_id or UNKNOWN_AGENT, entry.note.id, READ, self._clock())]
+            [AuditRow(agent_id or UNKNOWN_AGENT, entry.note.id, READ, self._clock(), WORKING_IN.get())]
         )
         count = self._coordinator.reads_of(entry.note.id)
         links = await _links_of(data, document.content, entry.path) if known is None else known

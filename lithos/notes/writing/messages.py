@@ -17,6 +17,7 @@ from lithos.kernel.values.errors import LithosError, StorageFailed, VersionConfl
 from lithos.kernel.values.events import TOOL, EventDraft
 from lithos.kernel.values.messages import Command
 from lithos.kernel.values.principals import ACTING, Principal
+from lithos.kernel.values.projects import WORKING_IN
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.displaced import MoveIntent
 from lithos.notes.indexing_messages import Indexed, IndexMessage
@@ -156,6 +157,10 @@ class WriteNote(Command[Accepted]):
     status: str | None = None
     summaries: Mapping[str, str] | None = None
     metadata: Mapping[str, Any] | None = None
+    #: Project of the note. "" stands for no project. `working_in` is the project of a new note for which the
+    #: caller names no project at all.
+    project: str | None = None
+    working_in: str | None = field(factory=WORKING_IN.get, repr=False)
     #: More values from a frontmatter in the content. `properties` are keys to store unless `metadata` sets
     #: them, `said` are values to compare with the note (`notes.format.pasted.KEPT`), and `unused` are
     #: unusable keys.

@@ -40,6 +40,7 @@ from lithos.notes.model.paths import (
     resolve_new_path,
     slug_of,
 )
+from lithos.notes.model.project_property import chosen_project, with_project
 from lithos.notes.writing.messages import (
     DeleteNote,
     EditNote,
@@ -130,7 +131,7 @@ def decide_creation(
         source_url=source_url,
         derived_from_ids=sources,
         expires_at=request.expires_at or None,
-        extra=_merge(request.properties or {}, request.metadata),
+        extra=_properties_of_new(request),
         **changes,
     )
     _check_scope(note)
@@ -193,7 +194,10 @@ def intended_changes(request: UpdateRequest, note: Note, inline: tuple[str, ...]
             changes["expires_at"] = request.expires_at or None
         if request.aliases is not None:
             changes["aliases"] = request.aliases
-        changes["extra"] = _merge({**note.extra, **(request.properties or {})}, request.metadata)
+        extra = _merge({**note.extra, **(request.properties or {})}, request.metadata)
+        changes["extra"] = with_project(
+            extra, chosen_project(request.project, request.metadata or (), (), None)
+        )
     else:
         changes = _given(request, _PATCHED_FIELDS)
         changes["extra"] = _merge(note.extra, request.metadata or None)
@@ -313,6 +317,12 @@ def _plain_changes(request: WriteNote) -> dict[str, Any]:
     if request.confidence is not None:
         changes["confidence"] = read_confidence(request.confidence)
     return changes
+
+
+def _properties_of_new(request: WriteNote) -> dict[str, Any]:
+    pasted, given = request.properties or {}, request.metadata
+    project = chosen_project(request.project, given or (), pasted, request.working_in)
+    return with_project(_merge(pasted, given), project)
 
 
 def _refuse_copy(request: WriteNote, catalogue: Catalogue) -> None:

@@ -16,6 +16,7 @@ from lithos.kernel.actors.threads import NoteThreads
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.errors import IndexFailed, InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.kernel.values.principals import UNKNOWN_AGENT
+from lithos.kernel.values.projects import WORKING_IN
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.texts import NoteTexts, Snippets
 from lithos.search.index.chunk_rows import VectorHit
@@ -433,10 +434,10 @@ class Search:
     def record(self, request: SearchRequest, hits: Sequence[Hit]) -> None:
         """Record the caller and the results in the access log."""
         now = self._clock()
-        agent = request.agent_id or UNKNOWN_AGENT
+        agent, project = request.agent_id or UNKNOWN_AGENT, WORKING_IN.get()
         self.asked.record(agent, now, request.query)
         self._coordinator.record_access(
-            [AuditRow(agent, hit.entry.note.id, SEARCH_RESULT, now) for hit in hits]
+            [AuditRow(agent, hit.entry.note.id, SEARCH_RESULT, now, project) for hit in hits]
         )
 
 

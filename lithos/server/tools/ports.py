@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -63,3 +63,16 @@ class KnownCalls:
     """Earlier calls, by their `request_id`."""
 
     once: RequestDeduplication
+
+
+@frozen
+class AgentProjects:
+    """The projects of agents, as hooks named them.
+
+    `known` contains the agents of remembered sessions. `tell` gets the client session, the agent and the
+    project of a call by a hook. `find` returns the project of an agent whose call names none, or None.
+    """
+
+    known: Collection[str]
+    tell: Callable[[str, str, str], None]
+    find: Callable[[str], str | None]

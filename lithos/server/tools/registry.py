@@ -26,7 +26,7 @@ from lithos.server.tools.arguments import CALLERS, ArgumentFault, ToolSpec, Unkn
 from lithos.server.tools.compacting import compact, compact_refusal, drop_plain_totals
 from lithos.server.tools.declaring import CONNECTOR, OWN, PROFILES, Answer, Tool, ToolCall
 from lithos.server.tools.fitting import UNPAGED, AnswerWithImage, fit
-from lithos.server.tools.ports import NotePorts
+from lithos.server.tools.ports import AgentProjects, NotePorts
 from lithos.server.tools.request_ids import serve_once
 
 #: Parameter with which clients of upstream's Lithos filter by agent.
@@ -126,6 +126,12 @@ def _said(value: Any) -> Any:
     Blank text becomes None, and names have no surrounding space.
     """
     return (one_form(value) or None) if isinstance(value, str) else value
+
+
+def _agent_of(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    """Return the agent that a call names, or None."""
+    given = (_said(arguments.get(name)) for name in identities_of(tool))
+    return next((each for each in given if isinstance(each, str)), None)
 
 
 _MODES: Final = ("fulltext", "semantic", "hybrid", "graph")
@@ -235,6 +241,7 @@ class Tools:
         self._meter = ToolMeter(using.get(Metrics))
         begin_tools(using.get(Metrics), tools, has_connectors=has_connectors)
         self._admission = Admission()
+        self._told = using.get(AgentProjects)
 
     def acting_as(self, principal: Principal) -> ActingTools:
         """Return the tools for a caller, with the caller's rights and identity."""
@@ -359,12 +366,34 @@ class Tools:
         given, offset = self.read(name, arguments, principal), tool.reader.offset(arguments)
         return self._fit(tool, answer, offset, given, is_full=principal.is_own)
 
-    async def _serve(self, tool: Tool, given: ToolCall, principal: Principal) -> Answer:
-        """Serve a call. While a change is running, a heavy read may have to wait."""
-        with working_in(principal.project):
+    async def _serve(
+        self, tool: Tool, given: ToolCall, principal: Principal, arguments: Mapping[str, Any]
+    ) -> Answer:
+        """Serve a call in the project of its caller."""
+        if principal.project is None and not self._told.known:  # the usual case, without further steps
+            return await self._serve_here(tool, given, principal)
+        with working_in(self._project_of(tool, principal, arguments)):
             return await self._serve_here(tool, given, principal)
 
+    def _project_of(self, tool: Tool, principal: Principal, arguments: Mapping[str, Any]) -> str | None:
+        """Return the project of a call: the project that the request names, or else the agent's project.
+
+        A call with a client session comes from a hook. Its project is remembered for its agent.
+        """
+        project, session = principal.project, principal.session
+        if principal.is_own or (project is not None and session is None):
+            return project
+        agent = _agent_of(tool, arguments)
+        if agent is None:
+            return project
+        if project is None:
+            return self._told.find(agent)
+        if session is not None:
+            self._told.tell(session, agent, project)
+        return project
+
     async def _serve_here(self, tool: Tool, given: ToolCall, principal: Principal) -> Answer:
+        """Serve a call. While a change is running, a heavy read may have to wait."""
         if tool.is_heavy:
             async with self._admission.reading():
                 return await given.answer(self._using)
@@ -389,16 +418,14 @@ class Tools:
         """Serve a call. If the caller has already used the `request_id`, return the first answer."""
         request_id = tool.reader.request_id(arguments)
         if request_id is None:
-            return await self._serve(tool, given, principal)
-        agents = (arguments.get(name) for name in identities_of(tool))
-        agent = next((each for each in agents if _said(each) is not None), None)
+            return await self._serve(tool, given, principal, arguments)
         return await serve_once(
             self._using,
             tool,
             given,
-            (principal, agent),
+            (principal, _agent_of(tool, arguments)),
             request_id,
-            lambda call: self._serve(tool, call, principal),
+            lambda call: self._serve(tool, call, principal, arguments),
         )
 
     def _fit(self, tool: Tool, answer: Answer, offset: int, given: object, *, is_full: bool) -> Answer:

@@ -69,6 +69,7 @@ from lithos.tasks.model.task_commands import (
     UpdateTask,
     UpsertTaskEdge,
 )
+from lithos.tasks.model.task_project import PROJECT
 from lithos.tasks.rows.tasks import TaskRows
 
 
@@ -429,7 +430,8 @@ class TaskBoard(Board):
 
 def _inherited(command: SpawnTask, source: Task) -> dict[str, Any]:
     """Return the metadata that a spawned task inherits from its source task."""
-    keys = (("project",) if command.inherit_project else ()) + (
+    keys = ((PROJECT,) if command.inherit_project else ()) + (
         _INHERITED_CONTEXT if command.inherit_context else ()
     )
-    return {key: source.metadata[key] for key in keys if key in source.metadata}
+    session = {PROJECT: command.working_in} if command.working_in else {}
+    return session | {key: source.metadata[key] for key in keys if key in source.metadata}

@@ -15,6 +15,7 @@ from attrs import frozen
 
 from lithos.kernel.values.messages import BoardCommand, R_co
 from lithos.tasks.model.task import WORK, Claim, ClaimGrant, Task
+from lithos.tasks.model.task_project import is_of_project
 from lithos.text.words.list_filters import has_tags, matches_metadata
 
 
@@ -148,7 +149,7 @@ class NextTask(TaskCommand[ClaimedTask | None]):
         return (
             has_tags(tags, self.tags)
             and matches_metadata(metadata, self.metadata_match)
-            and (self.project is None or matches_metadata(metadata, {"project": self.project}))
+            and is_of_project(metadata, self.project)
         )
 
 
@@ -217,6 +218,8 @@ class SpawnTask(TaskCommand[str]):
     inherit_tags: bool = True
     inherit_context: bool = True
     metadata: Mapping[str, Any] = {}
+    #: Project of the session. The task gets this project if neither its source nor its metadata names one.
+    working_in: str | None = None
     made_id: str | None = None
 
 

@@ -25,7 +25,8 @@ from lithos.kernel.databases.table import Rows, dump, listed
 from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.kernel.values.times import format_time, parse_time
 from lithos.tasks.model.task import BLOCKING_TYPES, PARENT_CHILD, Citation, Claim
-from lithos.tasks.rows.ready_rows import CLAIMS, TAGS_LIKE, needle, tag_needle
+from lithos.tasks.model.task_project import is_of_project, name_in
+from lithos.tasks.rows.ready_rows import CLAIMS, METADATA_LIKE, TAGS_LIKE, tag_needle
 from lithos.text.words.list_filters import has_tag
 
 # kept rows: citations, completions: at most 1,000 for each completed task
@@ -214,8 +215,7 @@ class LightTask:
 
     def is_of(self, project: str) -> bool:
         """Return whether the task belongs to the project."""
-        found = load_object(self.metadata).get("project")
-        return found == project or (isinstance(found, list) and project in found)
+        return is_of_project(load_object(self.metadata), project)
 
 
 @frozen
@@ -262,10 +262,10 @@ class BoardRows(Rows):
         rows = self._all(
             "SELECT id,task_type,created_by,tags,metadata FROM tasks"  # noqa: S608 - constants
             f" WHERE status{'=' if is_open else '<>'}'open'"
-            f" AND (?1 IS NULL OR instr(metadata,?1)){TAGS_LIKE.format('?2')}"
+            f"{METADATA_LIKE.format('?1')}{TAGS_LIKE.format('?2')}"
             " AND (?3 IS NULL OR created_by=?3 OR id IN (SELECT task_id FROM claims WHERE agent=?3))"
             f" ORDER BY {order} DESC, rowid DESC",
-            needle(project) if project else None,
+            name_in(project) if project else None,
             tag_needle(tag) if tag else None,
             agent or None,
         )

@@ -18,6 +18,7 @@ from lithos.kernel.values.times import EPOCH, format_time, parse_time
 from lithos.tasks.model.graph import opens_at
 from lithos.tasks.model.task import Claim, Task, aspect_key
 from lithos.tasks.model.task_commands import NextTask
+from lithos.tasks.model.task_project import name_in
 from lithos.text.words.list_filters import tag_key
 
 #: Prefilter on stored tags. It is true if the tags may pass a filter with the `tag_needle` `{0}`. SQLite's
@@ -26,6 +27,8 @@ from lithos.text.words.list_filters import tag_key
 TAGS_LIKE: Final = (
     " AND ({0} IS NULL OR instr(lower(tags),{0}) OR octet_length(tags)>length(tags) OR instr(tags,'\\'))"
 )
+#: The same for stored metadata, with the `name_in` of a project.
+METADATA_LIKE: Final = TAGS_LIKE.replace("tags", "metadata")
 #: Without this index hint and without statistics, SQLite would use the larger index on the status.
 _OPEN: Final = "tasks INDEXED BY tasks_open WHERE status='open' AND task_type='task'"
 #: Query on the index of ready tasks, starting at a position. Tasks with an unexpired claim on the aspect are
@@ -34,14 +37,14 @@ _FREE: Final = (
     "SELECT task_id,aged.created_at,number,tags,metadata"  # noqa: S608 - constants
     " FROM ready_tasks AS aged JOIN tasks ON id=task_id"
     " WHERE (aged.created_at,number)>=(?1,?2)"
-    f" AND (?5 IS NULL OR instr(metadata,?5)){TAGS_LIKE.format('?6')}"
+    f"{METADATA_LIKE.format('?5')}{TAGS_LIKE.format('?6')}"
     " AND NOT EXISTS"
     " (SELECT 1 FROM claim_ends WHERE task_id=aged.task_id AND aspect_key=?3 AND expires_at>?4)"
     " ORDER BY aged.created_at, number LIMIT ?7"
 )
 _COUNTED: Final = (
     f"SELECT id IN (SELECT task_id FROM ready_tasks),tags,metadata FROM {_OPEN}"  # noqa: S608
-    f" AND (?1 IS NULL OR instr(metadata,?1)){TAGS_LIKE.format('?2')}"
+    f"{METADATA_LIKE.format('?1')}{TAGS_LIKE.format('?2')}"
 )
 _COUNTS: Final = (
     "SELECT (SELECT COUNT(*) FROM ready_tasks),"  # noqa: S608 - constants
@@ -235,7 +238,7 @@ class ReadyRows(Rows):
 
 def _needles(wanted: NextTask) -> tuple[str | None, str | None]:
     """Return texts that stored metadata and tags must contain to match. Most tasks then need no parsing."""
-    project = None if wanted.project is None else needle(wanted.project)
+    project = None if wanted.project is None else name_in(wanted.project)
     return project, tag_needle(wanted.tags[0]) if wanted.tags else None
 
 

@@ -31,6 +31,7 @@ from lithos.tasks.model.task_commands import (
     SpawnTask,
     TaskCommand,
 )
+from lithos.tasks.model.task_project import is_of_project
 from lithos.tasks.rows.board_rows import Reader, RestingTask
 from lithos.tasks.rows.tasks import TaskRows
 from lithos.text.words.list_filters import check_metadata_match, has_tags, matches_metadata
@@ -70,7 +71,7 @@ class TaskFilter:
                 or (task.resolved_at is not None and task.resolved_at >= self.resolved_since)
             )
             and matches_metadata(task.metadata, self.metadata_match)
-            and (self.project is None or matches_metadata(task.metadata, {"project": self.project}))
+            and is_of_project(task.metadata, self.project)
         )
 
 

@@ -172,7 +172,7 @@ PARAMETERS = {
         "agent",
         "title content tags confidence path id source_task source_url derived_from_ids ttl_hours expires_at "
         "expected_version schema_version namespace access_scope note_type status summaries metadata "
-        "on_conflict replace_all request_id",
+        "on_conflict project replace_all request_id",
     ),
     "lithos_read": ("", "id path title max_length offset outline section agent_id version as_of place"),
     "lithos_history": ("", "id path changed_by since deleted limit before diff offset"),

@@ -46,7 +46,8 @@ COLUMNS = {
     "findings": "id task_id agent summary knowledge_id created_at",
     "task_edges": "id from_task_id to_task_id type metadata created_by created_at",
     "counters": "name value",
-    "access_log": "id agent_id doc_id operation timestamp",
+    "access_log": "id agent_id doc_id operation timestamp project",
+    "told_projects": "session agent project last_seen",
     "events": "seq type agent payload tags timestamp origin",
     "cursors": "subscriber seq updated_at",
     "meta": "name value",
@@ -257,7 +258,7 @@ def test_access_log_is_filtered_and_sorted_newest_first(store):
     assert ids(after=START + timedelta(seconds=1)) == [4, 3], "strictly later"
     assert ids(agent="' OR 1=1 --") == []
     first = store.audit(agent="b", doc=None, after=None, limit=1)
-    assert first == [(2, "b", "1", "read", "2026-01-02T03:04:06.000006+00:00")]
+    assert first == [(2, "b", "1", "read", "2026-01-02T03:04:06.000006+00:00", None)]
 
 
 def test_read_counts_include_only_read_calls(store):

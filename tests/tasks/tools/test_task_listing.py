@@ -13,7 +13,7 @@ from tests.servers import MISSING_ID, Lithos, refusal, serving
 #: checks the other tools.
 TOOLS = {
     "task_create": ("title agent", "description tags metadata task_type depends_on parent_task_id "
-        "request_id"),
+        "project request_id"),
     "task_update": ("task_id agent", "title description tags metadata"),
     "task_claim": ("task_id aspect agent", "ttl_minutes"),
     "task_renew": ("task_id aspect agent", "ttl_minutes fence"),
@@ -22,7 +22,8 @@ TOOLS = {
     "task_cancel": ("task_id agent", "reason"),
     "task_list": (
         "",
-        "created_by status tags since resolved_since with_claims metadata_match task_type offset",
+        "created_by status tags since resolved_since with_claims metadata_match task_type project "
+        "offset",
     ),
     "task_status": ("", "task_id offset"),
     "finding_post": ("task_id agent summary", "knowledge_id fence request_id"),
