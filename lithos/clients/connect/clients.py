@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,87 +17,6 @@ from attrs import frozen
 
 from lithos.clients.connect.formats import ConfigEntry, Format, JsonFormat, OpencodeFormat, TomlFormat
 from lithos.clients.connect.target import TOKEN_VARIABLE, ConnectTarget, Transport
-
-
-@frozen
-class Recipe:
-    """The text to configure a client (JSON, TOML, or a command), and the place where it belongs."""
-
-    place: str
-    text: str
-
-
-def make_recipes(client: Client, target: ConnectTarget, around: Surroundings) -> dict[str, Recipe]:
-    """Return the recipes for a client by transport. Some clients support only one transport."""
-    made = _RECIPES.get(client.name)
-    return made(target) if made is not None else _connect_by_file(client, target, around)
-
-
-def _connect_by_file(client: Client, target: ConnectTarget, around: Surroundings) -> dict[str, Recipe]:
-    """Return the recipes for a client that has only a configuration file. The text is that of a new file."""
-    place = client.place
-    if not place:
-        files = [_short(path, around) for path in client.files(around).values() if path is not None]
-        place = f"{files[0]}, or {files[1]} in a project:" if len(files) > 1 else f"{files[0]}:"
-    http = client.http(target) if client.http is not None else None
-    if http is not None and target.needs_token and not client.knows_variables:
-        http["headers"] = {"Authorization": f"Bearer <{TOKEN_VARIABLE}>"}
-    ways = {"http": http, "stdio": client.stdio(target)}
-    texts = {way: client.format.edit("", "lithos", entry) for way, entry in ways.items() if entry}
-    # A text for a settings editor is only a part of the file, so it must not end with a line break.
-    return {way: Recipe(place, text.rstrip("\n") if client.place else text) for way, text in texts.items()}
-
-
-def _short(path: Path, around: Surroundings) -> str:
-    if path.is_relative_to(around.folder) and around.folder != around.home:
-        return str(path.relative_to(around.folder))
-    return f"~/{path.relative_to(around.home)}" if path.is_relative_to(around.home) else str(path)
-
-
-def _servers(entry: Mapping[str, Any]) -> str:
-    return json.dumps({"mcpServers": {"lithos": entry}}, indent=2, ensure_ascii=False)
-
-
-def _connect_claude_code(target: ConnectTarget) -> dict[str, Recipe]:
-    shell = "Run in a shell (add --scope user to have it in every project):"
-    header = f' --header "Authorization: Bearer ${TOKEN_VARIABLE}"' if target.needs_token else ""
-    return {
-        "http": Recipe(shell, f"claude mcp add --transport http lithos {shlex.quote(target.url)}{header}"),
-        "stdio": Recipe(shell, f"claude mcp add --transport stdio lithos -- {shlex.join(target.command)}"),
-    }
-
-
-def _connect_openclaw(target: ConnectTarget) -> dict[str, Recipe]:
-    shell = "Run in a shell, then restart the gateway (openclaw.json stores the entry under mcp.servers):"
-    headers = target.headers(f"${{{TOKEN_VARIABLE}}}")
-    remote = {"url": target.url, "transport": "streamable-http", **headers}
-    return {
-        "http": Recipe(shell, shlex.join(_openclaw_command("lithos", remote))),
-        "stdio": Recipe(shell, shlex.join(_openclaw_command("lithos", target.stdio))),
-    }
-
-
-def _connect_agent_zero(target: ConnectTarget) -> dict[str, Recipe]:
-    place = "Settings > MCP/A2A > External MCP Servers:"
-    inside = (
-        f"{place[:-1]}. Inside its container, this machine is called host.docker.internal. Allow that name"
-    )
-    inside += " with server.allowed_hosts:"
-    headers = target.headers(f"<{TOKEN_VARIABLE}>")
-    return {
-        "http": Recipe(inside, _servers({"type": "streamable-http", "url": target.url, **headers})),
-        "stdio": Recipe(
-            f"{place[:-1]} (if Agent Zero runs directly on this machine):", _servers(target.stdio)
-        ),
-    }
-
-
-_RECIPES = {
-    "claude-code": _connect_claude_code,
-    "openclaw": _connect_openclaw,
-    "agent-zero": _connect_agent_zero,
-}
-
 
 ConfigScope = Literal["user", "project"]
 
@@ -153,6 +71,8 @@ class Client:
     #: Function that returns the entry for HTTP, or None if the client cannot connect to a server over HTTP.
     http: Callable[[ConnectTarget], dict[str, Any]] | None
     knows_variables: bool = True
+    #: Keys of an entry that make the client show all tools of the server to the model from the first turn.
+    switch: Mapping[str, Any] = {}
     #: Instructions for the person, printed after the file is written.
     then: str = ""
     #: Description of the place of the configuration, if the path is not sufficient.
@@ -160,6 +80,11 @@ class Client:
     #: Function that returns the client's own command to set an entry in the user's configuration. If the
     #: entry is None, the command deletes the entry.
     command: Callable[[str, ConfigEntry | None], Sequence[str]] = lambda name, entry: ()
+
+    def entry(self, target: ConnectTarget, transport: Transport) -> dict[str, Any] | None:
+        """Return the entry with the switch, or None if the client cannot use this transport."""
+        make = self.http if transport == "http" else self.stdio
+        return None if make is None else {**make(target), **self.switch}
 
     def default_transport(self, scope: ConfigScope) -> Transport:
         """Return the default transport: stdio for the user's configuration, and HTTP for a project.
@@ -270,6 +195,15 @@ def _codex_folder(around: Surroundings) -> Path:
     return around.variable("CODEX_HOME") or around.home / ".codex"
 
 
+def _copilot_folder(around: Surroundings) -> Path:
+    return around.variable("COPILOT_HOME") or around.home / ".copilot"
+
+
+def _copilot(make: Callable[[ConnectTarget], dict[str, Any]]) -> Callable[[ConnectTarget], dict[str, Any]]:
+    """Return a function that adds the key that Copilot CLI requires in each entry."""
+    return lambda target: {**make(target), "tools": ["*"]}
+
+
 def _zed_folder(around: Surroundings) -> Path:
     if around.system == "win32":
         return around.application / "Zed"
@@ -303,6 +237,18 @@ HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
     ),
 }
 
+#: code.claude.com/docs/en/mcp, "Scale with MCP Tool Search" (autumn 2026): since 2.1.121, for servers of
+#: every type. A start waits for the server, at most 5 seconds.
+_CLAUDE_CODE_SWITCH: Final = {"alwaysLoad": True}
+#: docs.github.com/copilot/concepts/agents/copilot-cli/tool-search (autumn 2026): servers of every type.
+_COPILOT_SWITCH: Final = {"deferTools": "never"}
+#: opencode.ai/docs/mcp-servers (26 September 2026). `OpencodeFormat` knows where opencode reads this key.
+_OPENCODE_SWITCH: Final = {"codemode": False}
+# No switch was found in November 2026 for the other clients. Codex defers all MCP tools and no longer has an
+# option (github.com/openai/codex, pull request 18097). VS Code has a fixed list of its own tools
+# (github.com/microsoft/vscode, issue 288310). Claude Desktop has a setting in the app only. Cursor, Gemini
+# CLI, Windsurf and Zed document no key. The switch of OpenClaw, `tools.toolSearch`, is for all servers.
+
 _MCP_SERVERS: Final = ("mcpServers",)
 _DOLLAR: Final = f"${{{TOKEN_VARIABLE}}}"
 _DOLLAR_ENV: Final = f"${{env:{TOKEN_VARIABLE}}}"
@@ -314,7 +260,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             "claude-code", "Claude Code", JsonFormat(_MCP_SERVERS),
             _files(lambda it: (it.variable("CLAUDE_CONFIG_DIR") or it.home) / ".claude.json", ".mcp.json"),
             ("claude",), lambda around: (around.variable("CLAUDE_CONFIG_DIR") or around.home / ".claude",),
-            _stdio(type="stdio"), _url(_DOLLAR, type="http"),
+            _stdio(type="stdio"), _url(_DOLLAR, type="http"), switch=_CLAUDE_CODE_SWITCH,
             then="Start a new session and check /mcp. In a project, Claude Code asks for approval first.",
         ),
         Client(
@@ -373,8 +319,17 @@ CLIENTS: Final[Mapping[str, Client]] = {
         Client(
             "opencode", "opencode", OpencodeFormat(("mcp",)), _opencode_files,
             ("opencode",), lambda around: (around.config / "opencode",),
-            _opencode_stdio, _opencode_http,
+            _opencode_stdio, _opencode_http, switch=_OPENCODE_SWITCH,
             then="Restart opencode. opencode mcp list shows lithos.",
+        ),
+        Client(
+            "copilot-cli", "Copilot CLI", JsonFormat(_MCP_SERVERS),
+            # Claude Code reads `.mcp.json` too, and whether each client ignores the keys of the other is
+            # not documented, so the project's entry is in the file that only Copilot CLI reads.
+            _files(lambda around: _copilot_folder(around) / "mcp-config.json", ".github/mcp.json"),
+            ("copilot",), lambda around: (_copilot_folder(around),),
+            _copilot(_stdio(type="local")), _copilot(_url(_DOLLAR, type="http")), switch=_COPILOT_SWITCH,
+            then="Start a new session. /mcp show lists lithos with its tools.",
         ),
         Client(
             "openclaw", "OpenClaw", JsonFormat(("mcp", "servers"), is_json5=True),

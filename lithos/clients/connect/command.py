@@ -7,23 +7,23 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final
 
 from lithos.clients.connect.clients import (
     CLIENTS,
     HOSTED_STEPS,
     Client,
     ConfigScope,
-    Recipe,
     Surroundings,
-    make_recipes,
 )
-from lithos.clients.connect.files import DEFAULT_NAME, CannotUse, read_config
-from lithos.clients.connect.formats import CannotEdit, ConfigEntry, HasComments
+from lithos.clients.connect.files import DEFAULT_NAME, read_config
+from lithos.clients.connect.formats import ConfigEntry, HasComments
 from lithos.clients.connect.instructions import run_instructions
-from lithos.clients.connect.target import TOKEN_VARIABLE, ConnectTarget, ServerLink, find_target
+from lithos.clients.connect.listing import describe, list_clients
+from lithos.clients.connect.recipes import Recipe, make_recipes
+from lithos.clients.connect.target import TOKEN_VARIABLE, ConnectTarget, find_target
 from lithos.clients.connect.writing import (
     ClientEntry,
     ConfigRefused,
@@ -36,62 +36,6 @@ from lithos.clients.plugin.writing import ForeignFolder, write_plugin
 from lithos.server.command.output import agrees, print_json, tell
 from lithos.server.command.session import CommandFailed, CommandSession, refusing
 from lithos.server.command.starting import find_options, find_program
-
-State = Literal["connected", "another server", "off", "not connected", "no file", "unreadable"]
-
-
-def list_clients(target: ConnectTarget, around: Surroundings, name: str) -> Iterator[dict[str, Any]]:
-    """Yield a row for each client and scope.
-
-    If a file has entries called `name` or entries that lead to Lithos, each of them has a row instead.
-    """
-    for client in CLIENTS.values():
-        is_installed = _is_installed(client, around)
-        for scope, path in client.files(around).items():
-            for state, found, link, trouble in _look(client, path, target, name):
-                yield {
-                    "client": client.name,
-                    "installed": is_installed,
-                    "scope": scope,
-                    "path": None if path is None else str(path),
-                    "state": state,
-                    "name": found,
-                    "transport": None if link is None else link.transport,
-                    "leads_to": None if link is None else link.place,
-                    "trouble": trouble,
-                }
-
-
-def _look(
-    client: Client, path: Path | None, target: ConnectTarget, name: str
-) -> Iterator[tuple[State, str | None, ServerLink | None, str | None]]:
-    """Yield a state, name and link for each entry in a file. If there is an error, yield its reason."""
-    if path is None:
-        yield "no file", None, None, None
-        return
-    try:
-        file = read_config(path)
-        entries = client.format.entries(file.text)
-    except (CannotUse, CannotEdit) as error:
-        yield "unreadable", None, None, str(error)
-        return
-    is_alone = True
-    for found, entry in entries.items():
-        link = ServerLink.of(entry)
-        is_here = link is not None and link.points_to(target)
-        if found == name or is_here or (link is not None and link.is_lithos):
-            is_alone = False
-            state: State = "off" if link is not None and link.is_off else "connected"
-            yield state if is_here else "another server", found, link, None
-    if is_alone:
-        yield "no file" if file.data is None else "not connected", None, None, None
-
-
-def _is_installed(client: Client, around: Surroundings) -> bool:
-    search = around.environment.get("PATH")
-    return any(shutil.which(program, path=search) for program in client.programs) or any(
-        folder.is_dir() for folder in client.folders(around)
-    )
 
 
 def run_plugin(session: CommandSession) -> int:
@@ -136,7 +80,7 @@ def run_connect(session: CommandSession) -> int:
         )
     if typed.get("list"):
         rows = list(list_clients(target, around, name))
-        tell(session, {"clients": rows}, _describe(rows))
+        tell(session, {"clients": rows}, describe(rows))
         return 0
     if typed.get("client") is None:
         raise CommandFailed(
@@ -307,24 +251,3 @@ def _report(
         done.append(f"The previous file is in {outcome.backup}. Undo the change with --remove.")
     tell(session, document, [*done, *lines])
     return 0
-
-
-def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    shown = [row for row in rows if row["installed"] or row["state"] != "no file"]
-    for row in shown:
-        named = "" if row["name"] in (None, DEFAULT_NAME) else f" as {row['name']}"
-        leads = "" if row["transport"] is None else f" over {row['transport']}{named}"
-        where = f" ({row['leads_to']})" if row["transport"] and row["state"] == "another server" else ""
-        yield f"{row['client']:<15} {row['scope']:<8} {row['state']}{leads}{where}"
-        if row["path"] is not None and row["state"] != "no file":
-            yield f"{'':<24} {_short(Path(row['path']))}"
-        if row["trouble"] is not None:
-            yield f"{'':<24} {row['trouble']}"
-    absent = sorted({row["client"] for row in rows} - {row["client"] for row in shown})
-    if absent:
-        yield f"Not installed: {', '.join(absent)}."
-
-
-def _short(path: Path) -> str:
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

@@ -90,14 +90,17 @@ class Format(ABC):
 
     def _checked(self, old: str, new: str, name: str, entry: ConfigEntry | None, keep: Tree) -> str:
         """Return `new` if it differs from `old` only in this entry. Otherwise raise `CannotEdit`."""
-        wanted = self.tree(old)
-        _change(wanted, self._place(wanted, name), entry, keep)
+        wanted, made = self.tree(old), self.tree(new)
+        place = self._place(wanted, name)
+        if entry is not None and self.entries(new).get(name) == entry:
+            entry = _servers(made, place)  # Its numbers are spelled as in the rest of the exact tree.
+        _change(wanted, place, entry, keep)
         lost = set(_OWN_LINE.findall(old)) - set(_OWN_LINE.findall(new))
         try:
             new.encode()
         except UnicodeEncodeError:
             lost = {"half a character"}
-        if self.tree(new) != wanted or lost:
+        if made != wanted or lost:
             raise CannotEdit("The entry cannot be changed without changing other content.")
         return new
 
@@ -145,7 +148,8 @@ class OpencodeFormat(JsonFormat):
     """Entries of opencode, which are under `mcp` in version 1 and under `mcp.servers` in version 2.
 
     New entries have the format of version 1, because version 2 can read it too
-    (https://opencode.ai/docs/migrate-v1/).
+    (https://opencode.ai/docs/migrate-v1/). Version 2 drops `codemode` from such an entry, so the key is only
+    written under `mcp.servers` (opencode.ai/docs/mcp-servers, September 2026).
     """
 
     def entries(self, text: str) -> ConfigEntry:
@@ -154,9 +158,8 @@ class OpencodeFormat(JsonFormat):
         return found if newer is None else {key: found[key] for key in found if key != "servers"} | newer
 
     def written(self, text: str, entry: ConfigEntry) -> ConfigEntry:
-        if self._newer(self.tree(text)) is None:
-            return entry
-        return {key: value for key, value in entry.items() if key != "enabled"}
+        left_out = "codemode" if self._newer(self.tree(text)) is None else "enabled"
+        return {key: value for key, value in entry.items() if key != left_out}
 
     def _place(self, tree: Tree, name: str) -> tuple[str, ...]:
         newer = self._newer(tree)

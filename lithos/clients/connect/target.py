@@ -22,6 +22,7 @@ from lithos.server.settings import ServerConfig
 
 TOKEN_VARIABLE: Final = "LITHOS_AUTH_TOKEN"  # noqa: S105 - its name
 Transport = Literal["http", "stdio"]
+TRANSPORTS: Final[tuple[Transport, ...]] = ("http", "stdio")
 
 #: Names of this machine. The last two are names inside containers. They are only compared with addresses:
 #: Lithos does not listen on them.

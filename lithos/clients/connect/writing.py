@@ -7,9 +7,10 @@ since the last write, only the entry changes.
 
 from __future__ import annotations
 
+import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -26,7 +27,7 @@ from lithos.clients.connect.files import (
     replace_config,
 )
 from lithos.clients.connect.formats import CannotEdit, ConfigEntry, HasComments, InvalidText, is_bare
-from lithos.clients.connect.target import ConnectTarget, ServerLink, Transport
+from lithos.clients.connect.target import TRANSPORTS, ConnectTarget, ServerLink, Transport
 
 Action = Literal["connected", "updated", "already connected", "removed", "not connected"]
 #: Depth to which the keys of a backup are compared with the current file. It includes the servers under
@@ -37,7 +38,7 @@ _TRIES: Final = 5
 #: Keys that Lithos writes into entries. All other keys in an entry are settings of the user.
 _OUR_KEYS: Final = frozenset(
     ("type", "command", "args", "url", "httpUrl", "serverUrl", "headers", "transport", "enabled", "env")
-) | {"bearer_token_env_var"}
+) | {"bearer_token_env_var", "http_headers"}
 
 
 class ConfigRefused(Exception):
@@ -76,19 +77,18 @@ def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) ->
             f"{target.data} has a name that is not UTF-8, which no configuration can contain. "
             "Rename the folder."
         ) from error
-    if transport == "stdio":
-        return client.stdio(target)
-    if client.http is None:
+    entry = client.entry(target, transport)
+    if entry is None:
         raise ConfigRefused(
             f"{client.title} connects to servers on this machine only over stdio. Use --transport stdio."
         )
-    if target.needs_token and not client.knows_variables:
+    if transport == "http" and target.needs_token and not client.knows_variables:
         raise ConfigRefused(
             f"The server requires a token, and the configuration of {client.title} cannot refer to a "
             "variable, so the file would contain the token. Use --transport stdio, which needs no token, or "
             f"paste the output of `lithos connect {client.name}` and add the token to it."
         )
-    return client.http(target)
+    return entry
 
 
 def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: ConnectTarget) -> ConnectResult:
@@ -144,9 +144,12 @@ class _Edit:
         if found is not None:
             there = self._check_owned(found)
             if there.is_as(link):
-                notes = (f"The entry is switched off in {place.client.title}.",) if there.is_off else ()
-                return ConnectResult("already connected", there, notes=notes)
-            self._check_plain(found)
+                entry = self._completed(found, entry)
+                if entry == found:
+                    return ConnectResult("already connected", there, notes=tuple(self._own_choices(found)))
+            else:
+                self._check_plain(found, entry)
+                entry = {**entry, **{key: found[key] for key in self._switch if key in found}}
             base = self._before(found, None if self._is_written_here(found) else found)
         new = self._encode(form.edit(_decode(base), place.name, entry))
         backup = None if base is None else back_up(place.path, place.name, base, self.backups)
@@ -158,7 +161,8 @@ class _Edit:
             raise
         self._drop_backups(base, but=backup)
         action: Action = "connected" if found is None else "updated"
-        return ConnectResult(action, link, None if backup is None else str(backup))
+        notes = tuple(self._own_choices(entry))
+        return ConnectResult(action, link, None if backup is None else str(backup), notes)
 
     def remove(self) -> ConnectResult:
         place, left = self.place, self.file.data
@@ -239,8 +243,9 @@ class _Edit:
     def _is_written_here(self, found: ConfigEntry) -> bool:
         """Return whether Lithos would write exactly this entry for this server, over stdio or over HTTP."""
         client, text = self.place.client, self.file.text
-        makers = [make for make in (client.stdio, client.http) if make is not None]
-        return found in [client.format.written(text, make(self.target)) for make in makers]
+        made = [client.entry(self.target, way) for way in TRANSPORTS]
+        ours = [self._bare(client.format.written(text, entry)) for entry in made if entry is not None]
+        return self._bare(found) in ours
 
     def _check_owned(self, found: Any) -> ServerLink:
         """Return the link of the entry, if it leads to this server or Lithos wrote the entry.
@@ -257,14 +262,48 @@ class _Edit:
             "first."
         )
 
-    def _check_plain(self, found: object) -> None:
-        others = sorted(set(found) - _OUR_KEYS) if isinstance(found, dict) else []
+    @property
+    def _switch(self) -> ConfigEntry:
+        """The switch for tools on the first turn, if this file can contain it."""
+        return switch_of(self.place.client, self.file.text)
+
+    def _completed(self, found: ConfigEntry, entry: ConfigEntry) -> ConfigEntry:
+        """Return `found` with the switch, if an older Lithos wrote the entry without it.
+
+        Every value that is in `found` is kept.
+        """
+        return {**found, **{key: entry[key] for key in self._switch if key not in found}}
+
+    def _bare(self, entry: ConfigEntry) -> ConfigEntry:
+        """Return the entry as Lithos wrote it before it knew the switch."""
+        return {key: value for key, value in entry.items() if key not in self._switch}
+
+    def _own_choices(self, entry: ConfigEntry) -> Iterator[str]:
+        """Yield a line for each value in an entry that the user set and that changes what Lithos does."""
+        title, link = self.place.client.title, ServerLink.of(entry)
+        if link is not None and link.is_off:
+            yield f"The entry is switched off in {title}."
+        for key, value in self._switch.items():
+            if key in entry and entry[key] != value:
+                yield (
+                    f"`{key}` stays {json.dumps(entry[key])} in the entry, as you set it, so {title} may "
+                    f"hide the tools on the first turn. Set it to {json.dumps(value)} to show them."
+                )
+
+    def _check_plain(self, found: Mapping[str, Any], entry: ConfigEntry) -> None:
+        known = {*_OUR_KEYS, *self._switch}
+        others = sorted(key for key in found if key not in known and found[key] != entry.get(key))
         if others:
             raise ConfigRefused(
                 f"The entry {self.place.name!r} in {self.place.path} has settings of your own "
                 f"({', '.join(others)}), which would be lost. Change it by hand, or remove it "
                 "with --remove and write it again."
             )
+
+
+def switch_of(client: Client, text: str) -> ConfigEntry:
+    """Return the switch that shows the tools on the first turn, as far as this file can contain it."""
+    return client.format.written(text, client.switch)
 
 
 def _settings(tree: object, depth: int = _KEY_DEPTH) -> set[tuple[str, ...]]:
