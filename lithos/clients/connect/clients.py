@@ -71,8 +71,6 @@ class Client:
     #: Function that returns the entry for HTTP, or None if the client cannot connect to a server over HTTP.
     http: Callable[[ConnectTarget], dict[str, Any]] | None
     knows_variables: bool = True
-    #: Keys of an entry that make the client show all tools of the server to the model from the first turn.
-    switch: Mapping[str, Any] = {}
     #: Instructions for the person, printed after the file is written.
     then: str = ""
     #: Description of the place of the configuration, if the path is not sufficient.
@@ -80,6 +78,11 @@ class Client:
     #: Function that returns the client's own command to set an entry in the user's configuration. If the
     #: entry is None, the command deletes the entry.
     command: Callable[[str, ConfigEntry | None], Sequence[str]] = lambda name, entry: ()
+
+    @property
+    def switch(self) -> Mapping[str, Any]:
+        """The keys of an entry that show all tools of the server to the model from the first turn."""
+        return _SWITCHES.get(self.name, {})
 
     def entry(self, target: ConnectTarget, transport: Transport) -> dict[str, Any] | None:
         """Return the entry with the switch, or None if the client cannot use this transport."""
@@ -113,6 +116,11 @@ def _url(reference: str | None, **keys: str) -> Callable[[ConnectTarget], dict[s
 
 def _stdio(**keys: str) -> Callable[[ConnectTarget], dict[str, Any]]:
     return lambda target: {**keys, **target.stdio}
+
+
+def _every_tool(make: Callable[[ConnectTarget], dict[str, Any]]) -> Callable[[ConnectTarget], dict[str, Any]]:
+    """Return `make` for a client that shows no tool without the key `tools`."""
+    return lambda target: make(target) | {"tools": ["*"]}
 
 
 def _openclaw_command(name: str, entry: ConfigEntry | None) -> Sequence[str]:
@@ -199,11 +207,6 @@ def _copilot_folder(around: Surroundings) -> Path:
     return around.variable("COPILOT_HOME") or around.home / ".copilot"
 
 
-def _copilot(make: Callable[[ConnectTarget], dict[str, Any]]) -> Callable[[ConnectTarget], dict[str, Any]]:
-    """Return a function that adds the key that Copilot CLI requires in each entry."""
-    return lambda target: {**make(target), "tools": ["*"]}
-
-
 def _zed_folder(around: Surroundings) -> Path:
     if around.system == "win32":
         return around.application / "Zed"
@@ -237,17 +240,20 @@ HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
     ),
 }
 
-#: code.claude.com/docs/en/mcp, "Scale with MCP Tool Search" (autumn 2026): since 2.1.121, for servers of
-#: every type. A start waits for the server, at most 5 seconds.
-_CLAUDE_CODE_SWITCH: Final = {"alwaysLoad": True}
-#: docs.github.com/copilot/concepts/agents/copilot-cli/tool-search (autumn 2026): servers of every type.
-_COPILOT_SWITCH: Final = {"deferTools": "never"}
-#: opencode.ai/docs/mcp-servers (26 September 2026). `OpencodeFormat` knows where opencode reads this key.
-_OPENCODE_SWITCH: Final = {"codemode": False}
-# No switch was found in November 2026 for the other clients. Codex defers all MCP tools and no longer has an
-# option (github.com/openai/codex, pull request 18097). VS Code has a fixed list of its own tools
-# (github.com/microsoft/vscode, issue 288310). Claude Desktop has a setting in the app only. Cursor, Gemini
-# CLI, Windsurf and Zed document no key. The switch of OpenClaw, `tools.toolSearch`, is for all servers.
+#: Keys of an entry by client name (see `Client.switch`).
+_SWITCHES: Final[Mapping[str, Mapping[str, Any]]] = {
+    # code.claude.com/docs/en/mcp, "Scale with MCP Tool Search" (autumn 2026): since 2.1.121, for servers of
+    # every type. A start waits for the server, at most 5 seconds.
+    "claude-code": {"alwaysLoad": True},
+    # docs.github.com/copilot/concepts/agents/copilot-cli/tool-search (autumn 2026): servers of every type.
+    "copilot-cli": {"deferTools": "never"},
+    # opencode.ai/docs/mcp-servers (26 September 2026). `OpencodeFormat` knows where opencode reads this key.
+    "opencode": {"codemode": False},
+    # No switch was found in November 2026 for the other clients. Codex defers all MCP tools and no longer has
+    # an option (github.com/openai/codex, pull request 18097). VS Code has a fixed list of its own tools
+    # (github.com/microsoft/vscode, issue 288310). Claude Desktop has a setting in the app only. Cursor,
+    # Gemini CLI, Windsurf and Zed document no key. OpenClaw's `tools.toolSearch` is for all servers.
+}
 
 _MCP_SERVERS: Final = ("mcpServers",)
 _DOLLAR: Final = f"${{{TOKEN_VARIABLE}}}"
@@ -260,7 +266,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             "claude-code", "Claude Code", JsonFormat(_MCP_SERVERS),
             _files(lambda it: (it.variable("CLAUDE_CONFIG_DIR") or it.home) / ".claude.json", ".mcp.json"),
             ("claude",), lambda around: (around.variable("CLAUDE_CONFIG_DIR") or around.home / ".claude",),
-            _stdio(type="stdio"), _url(_DOLLAR, type="http"), switch=_CLAUDE_CODE_SWITCH,
+            _stdio(type="stdio"), _url(_DOLLAR, type="http"),
             then="Start a new session and check /mcp. In a project, Claude Code asks for approval first.",
         ),
         Client(
@@ -302,6 +308,16 @@ CLIENTS: Final[Mapping[str, Client]] = {
             _stdio(), _url(_DOLLAR, url="httpUrl"),
             then="Restart Gemini CLI. /mcp lists lithos with its tools.",
         ),
+        # Source: github/docs, content/copilot/reference/copilot-cli-reference/cli-command-reference.md
+        # (autumn of 2026). An entry needs `tools`. A project's .mcp.json is read too, but it is the file of
+        # Claude Code.
+        Client(
+            "copilot-cli", "Copilot CLI", JsonFormat(_MCP_SERVERS),
+            _files(lambda around: _copilot_folder(around) / "mcp-config.json", ".github/mcp.json"),
+            ("copilot",), lambda around: (_copilot_folder(around),),
+            _every_tool(_stdio(type="local")), _every_tool(_url(_DOLLAR, type="http")),
+            then="Restart Copilot CLI. /mcp show lists lithos. In a project, the folder must be trusted.",
+        ),
         Client(
             "windsurf", "Windsurf", JsonFormat(_MCP_SERVERS),
             _files(lambda around: around.home / ".codeium" / "windsurf" / "mcp_config.json"),
@@ -319,17 +335,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
         Client(
             "opencode", "opencode", OpencodeFormat(("mcp",)), _opencode_files,
             ("opencode",), lambda around: (around.config / "opencode",),
-            _opencode_stdio, _opencode_http, switch=_OPENCODE_SWITCH,
+            _opencode_stdio, _opencode_http,
             then="Restart opencode. opencode mcp list shows lithos.",
-        ),
-        Client(
-            "copilot-cli", "Copilot CLI", JsonFormat(_MCP_SERVERS),
-            # Claude Code reads `.mcp.json` too, and whether each client ignores the keys of the other is
-            # not documented, so the project's entry is in the file that only Copilot CLI reads.
-            _files(lambda around: _copilot_folder(around) / "mcp-config.json", ".github/mcp.json"),
-            ("copilot",), lambda around: (_copilot_folder(around),),
-            _copilot(_stdio(type="local")), _copilot(_url(_DOLLAR, type="http")), switch=_COPILOT_SWITCH,
-            then="Start a new session. /mcp show lists lithos with its tools.",
         ),
         Client(
             "openclaw", "OpenClaw", JsonFormat(("mcp", "servers"), is_json5=True),

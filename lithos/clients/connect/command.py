@@ -22,6 +22,7 @@ from lithos.clients.connect.files import DEFAULT_NAME, read_config
 from lithos.clients.connect.formats import ConfigEntry, HasComments
 from lithos.clients.connect.instructions import run_instructions
 from lithos.clients.connect.listing import describe, list_clients
+from lithos.clients.connect.permissions import RuleResult, add_rules, place_of_rules, rules_removed
 from lithos.clients.connect.recipes import Recipe, make_recipes
 from lithos.clients.connect.target import TOKEN_VARIABLE, ConnectTarget, find_target
 from lithos.clients.connect.writing import (
@@ -62,6 +63,10 @@ def run_plugin(session: CommandSession) -> int:
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
+#: Options that have no effect without `--write` or `--remove`.
+_ONLY_WRITING: Final = ("scope", "file", "name", "agent", "allow_reads")
+
+
 def run_connect(session: CommandSession) -> int:
     """Print the entries for a client, edit its file, write a plugin, or list all clients.
 
@@ -92,7 +97,7 @@ def run_connect(session: CommandSession) -> int:
     with refusing(ConfigRefused):
         if typed.get("write") or typed.get("remove"):
             return _edit(session, client, target, around)
-    unused = [f"--{name}" for name in ("scope", "file", "name", "agent") if name in typed]
+    unused = [f"--{name.replace('_', '-')}" for name in _ONLY_WRITING if name in typed]
     if unused:
         raise CommandFailed(f"Use {', '.join(unused)} only with --write or --remove.", 2)
     return _print(session, client, target, around)
@@ -100,8 +105,8 @@ def run_connect(session: CommandSession) -> int:
 
 def _print_hosted(session: CommandSession, name: str) -> int:
     """Print the steps to connect a hosted client. Raises `CommandFailed`."""
-    options = ("write", "remove", "scope", "file", "name", "agent", "transport")
-    if unused := [f"--{each}" for each in options if each in session.typed]:
+    options = ("write", "remove", *_ONLY_WRITING, "transport")
+    if unused := [f"--{each.replace('_', '-')}" for each in options if each in session.typed]:
         raise CommandFailed(f"Use {', '.join(unused)} only for clients on this machine.", 2)
     address = session.public_url
     if address is None:
@@ -157,12 +162,15 @@ def _edit(session: CommandSession, client: Client, target: ConnectTarget, around
     transport = session.typed.get("transport") or client.default_transport(place.scope)
     entry = wanted_entry(client, target, transport) if session.typed.get("write") else None
     try:
-        outcome = change_entry(place, entry, target)
+        if entry is None:
+            with rules_removed(place, around) as rules:
+                outcome = change_entry(place, None, target, place_of_rules(place, around))
+            return _report(session, place, outcome, (), rules)
+        outcome = change_entry(place, entry, target, place_of_rules(place, around))
     except HasComments as reason:
         return _leave(session, place, entry, reason)
-    return _report(
-        session, place, outcome, () if entry is None else _advice(session, place, target, transport)
-    )
+    rules = add_rules(session, place, around)
+    return _report(session, place, outcome, _advice(session, place, target, transport), rules)
 
 
 def _leave(
@@ -231,9 +239,13 @@ def _advice(
 
 
 def _report(
-    session: CommandSession, place: ClientEntry, outcome: ConnectResult, advice: Iterable[str]
+    session: CommandSession,
+    place: ClientEntry,
+    outcome: ConnectResult,
+    advice: Iterable[str],
+    rules: RuleResult | None,
 ) -> int:
-    lines = [*outcome.notes, *advice]
+    lines = [*outcome.notes, *(() if rules is None else rules.notes), *advice]
     document = {
         "client": place.client.name,
         "action": outcome.action,
@@ -242,6 +254,7 @@ def _report(
         "name": place.name,
         "transport": None if outcome.link is None else outcome.link.transport,
         "backup": outcome.backup,
+        "rules": None if rules is None else rules.document,
         "notes": lines,
     }
     is_there = outcome.link is not None and outcome.action != "removed"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -22,11 +21,12 @@ from lithos.clients.connect.files import (
     ChangedMeanwhile,
     ConfigFile,
     back_up,
+    encode_like,
     find_backups,
     read_config,
-    replace_config,
 )
 from lithos.clients.connect.formats import CannotEdit, ConfigEntry, HasComments, InvalidText, is_bare
+from lithos.clients.connect.rule_files import HeldRules, RulePlace
 from lithos.clients.connect.target import TRANSPORTS, ConnectTarget, ServerLink, Transport
 
 Action = Literal["connected", "updated", "already connected", "removed", "not connected"]
@@ -38,7 +38,7 @@ _TRIES: Final = 5
 #: Keys that Lithos writes into entries. All other keys in an entry are settings of the user.
 _OUR_KEYS: Final = frozenset(
     ("type", "command", "args", "url", "httpUrl", "serverUrl", "headers", "transport", "enabled", "env")
-) | {"bearer_token_env_var", "http_headers"}
+) | {"bearer_token_env_var", "tools"}
 
 
 class ConfigRefused(Exception):
@@ -91,17 +91,21 @@ def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) ->
     return entry
 
 
-def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: ConnectTarget) -> ConnectResult:
+def change_entry(
+    place: ClientEntry, entry: ConfigEntry | None, target: ConnectTarget, rules: RulePlace | None = None
+) -> ConnectResult:
     """Add or replace the entry in the file.
 
-    If `entry` is None, remove the entry and the objects created for it.
+    If `entry` is None, remove the entry and the objects created for it. If Lithos wrote `rules` into the same
+    file, they do not count as part of the file, and stay in it.
 
     Raises `ConfigRefused`. Raises `HasComments` for a file with comments, which is never rewritten.
     """
     for _ in range(_TRIES):
         try:
             backups = find_backups(place.path, place.name)
-            edit = _Edit(place, target, read_config(place.path), backups)
+            held = HeldRules.of(read_config(place.path), rules)
+            edit = _Edit(place, target, held.bare, held, backups)
             return edit.remove() if entry is None else edit.write(entry)
         except ChangedMeanwhile:
             continue
@@ -127,11 +131,15 @@ def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: ConnectT
 
 @frozen
 class _Edit:
-    """One attempt to edit a file: the file's content, and the backups from before an entry with this name."""
+    """One attempt to edit a file: the file's content, and the backups from before an entry with this name.
+
+    `file` does not contain the rules, and `held` puts them back when the file is replaced.
+    """
 
     place: ClientEntry
     target: ConnectTarget
     file: ConfigFile
+    held: HeldRules
     backups: Mapping[Path, bytes]
 
     def write(self, entry: ConfigEntry) -> ConnectResult:
@@ -154,7 +162,7 @@ class _Edit:
         new = self._encode(form.edit(_decode(base), place.name, entry))
         backup = None if base is None else back_up(place.path, place.name, base, self.backups)
         try:
-            replace_config(self.file, new)
+            self.held.replace(new)
         except (CannotUse, ChangedMeanwhile):
             if backup is not None and backup not in self.backups:
                 backup.unlink(missing_ok=True)
@@ -172,7 +180,7 @@ class _Edit:
         if found is not None:
             link = self._check_owned(found)
             left = self._before(found, None)
-            replace_config(self.file, left)
+            self.held.replace(left)
         kept = [str(path) for path in self._drop_backups(left)]
         notes = [
             f"The backup {path} is kept, because it has settings that are missing from the file."
@@ -216,8 +224,7 @@ class _Edit:
         return None
 
     def _encode(self, text: str) -> bytes:
-        has_mark = (self.file.data or b"").startswith(BOM_UTF8)
-        return text.encode("utf-8-sig" if has_mark else "utf-8")
+        return encode_like(text, self.file.data)
 
     def _drop_backups(self, left: bytes | None, but: Path | None = None) -> Sequence[Path]:
         """Delete the backups whose content is in the file. Return the paths of the remaining backups."""
@@ -291,7 +298,8 @@ class _Edit:
                 )
 
     def _check_plain(self, found: Mapping[str, Any], entry: ConfigEntry) -> None:
-        known = {*_OUR_KEYS, *self._switch}
+        # `tools` may be a choice of the user's own, such as a list of names.
+        known = {*_OUR_KEYS, *self._switch, "http_headers"} - {"tools"}
         others = sorted(key for key in found if key not in known and found[key] != entry.get(key))
         if others:
             raise ConfigRefused(
@@ -310,9 +318,19 @@ def _settings(tree: object, depth: int = _KEY_DEPTH) -> set[tuple[str, ...]]:
     """Return the paths of the keys in a tree down to `depth`. Entries that start Lithos are left out."""
     if not depth or not isinstance(tree, dict):
         return {()}
-    links = {key: ServerLink.of(value) for key, value in tree.items()}
-    others = [key for key, link in links.items() if link is None or not link.is_lithos]
+    others = [key for key, value in tree.items() if not _starts_lithos(value, depth)]
     return {()} | {(key, *rest) for key in others for rest in _settings(tree[key], depth - 1)}
+
+
+def _starts_lithos(value: object, depth: int) -> bool:
+    """Return whether the value is an entry that starts Lithos, or an object with only such entries.
+
+    At most `depth` levels of the value are searched.
+    """
+    link = ServerLink.of(value)
+    if link is not None or not isinstance(value, dict):
+        return link is not None and link.is_lithos
+    return depth > 0 and bool(value) and all(_starts_lithos(inner, depth - 1) for inner in value.values())
 
 
 def _comments(data: bytes) -> set[bytes]:
