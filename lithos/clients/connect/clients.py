@@ -84,10 +84,25 @@ class Client:
         """The keys of an entry that show all tools of the server to the model from the first turn."""
         return _SWITCHES.get(self.name, {})
 
-    def entry(self, target: ConnectTarget, transport: Transport) -> dict[str, Any] | None:
-        """Return the entry with the switch, or None if the client cannot use this transport."""
+    @property
+    def headers(self) -> str:
+        """The key of the headers in entries of a project. It is "" if the client has no such headers."""
+        return _HEADERS_OF_PROJECT.get(self.name, "")
+
+    def entry(
+        self, target: ConnectTarget, transport: Transport, project: str | None = None
+    ) -> dict[str, Any] | None:
+        """Return the entry with the switch, or None if the client cannot use this transport.
+
+        Over HTTP, a header names the `project`.
+        """
         make = self.http if transport == "http" else self.stdio
-        return None if make is None else {**make(target), **self.switch}
+        if make is None:
+            return None
+        entry = make(target)
+        if project is not None and transport == "http" and self.headers:
+            entry[self.headers] = {**entry.get(self.headers, {}), PROJECT_HEADER: project}
+        return {**entry, **self.switch}
 
     def default_transport(self, scope: ConfigScope) -> Transport:
         """Return the default transport: stdio for the user's configuration, and HTTP for a project.
@@ -253,6 +268,20 @@ _SWITCHES: Final[Mapping[str, Mapping[str, Any]]] = {
     # an option (github.com/openai/codex, pull request 18097). VS Code has a fixed list of its own tools
     # (github.com/microsoft/vscode, issue 288310). Claude Desktop has a setting in the app only. Cursor,
     # Gemini CLI, Windsurf and Zed document no key. OpenClaw's `tools.toolSearch` is for all servers.
+}
+
+#: Header that names the project of a call.
+PROJECT_HEADER: Final = "Lithos-Project"
+#: Key of the headers by client name. These clients document headers, and have a file per project: Claude Code
+#: (code.claude.com/docs/en/mcp), Cursor (cursor.com/docs/mcp.md), VS Code (microsoft/vscode-docs,
+#: mcp-configuration.md), Gemini CLI (docs/tools/mcp-server.md), Copilot CLI (cli-command-reference.md), Zed
+#: (zed.dev/docs/ai/mcp), opencode (opencode.ai/docs/mcp-servers), all of 2026. Codex ignores `headers` (its
+#: `mcp_types.rs` has `http_headers`, only for HTTP).
+_HEADERS_OF_PROJECT: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("claude-code", "cursor", "vscode", "gemini-cli", "copilot-cli", "zed", "opencode"), "headers"
+    ),
+    "codex": "http_headers",
 }
 
 _MCP_SERVERS: Final = ("mcpServers",)

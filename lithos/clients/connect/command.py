@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,13 +18,20 @@ from lithos.clients.connect.clients import (
     ConfigScope,
     Surroundings,
 )
-from lithos.clients.connect.files import DEFAULT_NAME, read_config
-from lithos.clients.connect.formats import ConfigEntry, HasComments
+from lithos.clients.connect.files import DEFAULT_NAME, CannotUse, read_config
+from lithos.clients.connect.formats import CannotEdit, ConfigEntry, HasComments
 from lithos.clients.connect.instructions import run_instructions
 from lithos.clients.connect.listing import describe, list_clients
 from lithos.clients.connect.permissions import RuleResult, add_rules, place_of_rules, rules_removed
 from lithos.clients.connect.recipes import Recipe, make_recipes
-from lithos.clients.connect.target import TOKEN_VARIABLE, ConnectTarget, find_target
+from lithos.clients.connect.target import (
+    TOKEN_VARIABLE,
+    ConnectTarget,
+    ServerLink,
+    Transport,
+    find_project,
+    find_target,
+)
 from lithos.clients.connect.writing import (
     ClientEntry,
     ConfigRefused,
@@ -159,8 +166,9 @@ def _present(way: str, recipe: Recipe) -> str:
 def _edit(session: CommandSession, client: Client, target: ConnectTarget, around: Surroundings) -> int:
     """Write or remove the entry. Raises `ConfigRefused`."""
     place = _place_of(session, client, around)
-    transport = session.typed.get("transport") or client.default_transport(place.scope)
-    entry = wanted_entry(client, target, transport) if session.typed.get("write") else None
+    transport, reason = _transport_of(session, place, around)
+    project = find_project(around.folder) if place.scope == "project" else None
+    entry = wanted_entry(client, target, transport, project) if session.typed.get("write") else None
     try:
         if entry is None:
             with rules_removed(place, around) as rules:
@@ -170,7 +178,37 @@ def _edit(session: CommandSession, client: Client, target: ConnectTarget, around
     except HasComments as reason:
         return _leave(session, place, entry, reason)
     rules = add_rules(session, place, around)
-    return _report(session, place, outcome, _advice(session, place, target, transport), rules)
+    advice = (*reason, *_advice(session, place, target, transport))
+    return _report(session, place, outcome, advice, rules)
+
+
+def _transport_of(
+    session: CommandSession, place: ClientEntry, around: Surroundings
+) -> tuple[Transport, Sequence[str]]:
+    """Return the transport of the entry, and a line with its reason if that is another entry.
+
+    Codex merges the entries of a name in both of its files, key by key, and refuses an entry with `command`
+    and `url` (openai/codex, codex-rs/config/src/merge.rs and mcp_types.rs, 2026). Raises `ConfigRefused`.
+    """
+    client, typed = place.client, session.typed.get("transport")
+    others = {scope: path for scope, path in client.files(around).items() if scope != place.scope}
+    path = next(iter(others.values()), None)
+    if client.name != "codex" or "file" in session.typed or path is None or path == place.path:
+        return typed or client.default_transport(place.scope), ()
+    try:
+        link = ServerLink.of(client.format.entries(read_config(path).text).get(place.name))
+    except (CannotUse, CannotEdit):
+        link = None  # Codex cannot read the file either, so it merges nothing.
+    if link is None:
+        return typed or client.default_transport(place.scope), ()
+    if session.typed.get("write") and typed not in (None, link.transport):
+        raise ConfigRefused(
+            f"{place.path} is unchanged. {path} has an entry {place.name!r} over {link.transport}. Codex "
+            "merges both entries, and refuses an entry that is both over stdio and over HTTP. Use "
+            f"--transport {link.transport} or another --name, or remove the other entry first."
+        )
+    line = f"The entry is over {link.transport}, like that in {path}, because Codex merges both entries."
+    return link.transport, (line,)
 
 
 def _leave(

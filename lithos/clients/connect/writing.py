@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
-from lithos.clients.connect.clients import Client, ConfigScope
+from lithos.clients.connect.clients import PROJECT_HEADER, Client, ConfigScope
 from lithos.clients.connect.files import (
     CannotUse,
     ChangedMeanwhile,
@@ -68,8 +68,13 @@ class ConnectResult:
     notes: tuple[str, ...] = field(default=())
 
 
-def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) -> dict[str, Any]:
-    """Return the entry for this server. Raises `ConfigRefused` if the client cannot use the entry."""
+def wanted_entry(
+    client: Client, target: ConnectTarget, transport: Transport, project: str | None = None
+) -> dict[str, Any]:
+    """Return the entry for this server, with a header for the `project`.
+
+    Raises `ConfigRefused` if the client cannot use the entry.
+    """
     try:
         "".join(target.command).encode()
     except UnicodeEncodeError as error:
@@ -77,7 +82,7 @@ def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) ->
             f"{target.data} has a name that is not UTF-8, which no configuration can contain. "
             "Rename the folder."
         ) from error
-    entry = client.entry(target, transport)
+    entry = client.entry(target, transport, project)
     if entry is None:
         raise ConfigRefused(
             f"{client.title} connects to servers on this machine only over stdio. Use --transport stdio."
@@ -145,7 +150,7 @@ class _Edit:
     def write(self, entry: ConfigEntry) -> ConnectResult:
         place, form, text = self.place, self.place.client.format, self.file.text
         found = form.entries(text).get(place.name)
-        entry = form.written(text, entry)
+        wanted = entry = form.written(text, entry)
         link = ServerLink.of(entry)
         assert link is not None
         base = self.file.data
@@ -153,8 +158,9 @@ class _Edit:
             there = self._check_owned(found)
             if there.is_as(link):
                 entry = self._completed(found, entry)
+                notes = tuple(self._own_choices(entry, wanted))
                 if entry == found:
-                    return ConnectResult("already connected", there, notes=tuple(self._own_choices(found)))
+                    return ConnectResult("already connected", there, notes=notes)
             else:
                 self._check_plain(found, entry)
                 entry = {**entry, **{key: found[key] for key in self._switch if key in found}}
@@ -169,7 +175,7 @@ class _Edit:
             raise
         self._drop_backups(base, but=backup)
         action: Action = "connected" if found is None else "updated"
-        notes = tuple(self._own_choices(entry))
+        notes = tuple(self._own_choices(entry, wanted))
         return ConnectResult(action, link, None if backup is None else str(backup), notes)
 
     def remove(self) -> ConnectResult:
@@ -275,18 +281,30 @@ class _Edit:
         return switch_of(self.place.client, self.file.text)
 
     def _completed(self, found: ConfigEntry, entry: ConfigEntry) -> ConfigEntry:
-        """Return `found` with the switch, if an older Lithos wrote the entry without it.
+        """Return `found` with the switch and the project, if an older Lithos wrote the entry without them.
 
         Every value that is in `found` is kept.
         """
-        return {**found, **{key: entry[key] for key in self._switch if key not in found}}
+        key = self.place.client.headers
+        more = {each: entry[each] for each in self._switch}
+        if PROJECT_HEADER in self._headers(entry) and PROJECT_HEADER not in self._headers(found):
+            headers = {**self._headers(found), PROJECT_HEADER: entry[key][PROJECT_HEADER]}
+            found = {**found, key: headers}
+        return {**found, **{each: value for each, value in more.items() if each not in found}}
+
+    def _headers(self, entry: ConfigEntry) -> Mapping[str, Any]:
+        found = entry.get(self.place.client.headers)
+        return found if isinstance(found, dict) else {}
 
     def _bare(self, entry: ConfigEntry) -> ConfigEntry:
-        """Return the entry as Lithos wrote it before it knew the switch."""
-        return {key: value for key, value in entry.items() if key not in self._switch}
+        """Return the entry as Lithos wrote it before it knew the switch and projects."""
+        bare = {key: value for key, value in entry.items() if key not in self._switch}
+        left = {name: value for name, value in self._headers(bare).items() if name != PROJECT_HEADER}
+        bare.pop(self.place.client.headers, None)
+        return {**bare, self.place.client.headers: left} if left else bare
 
-    def _own_choices(self, entry: ConfigEntry) -> Iterator[str]:
-        """Yield a line for each value in an entry that the user set and that changes what Lithos does."""
+    def _own_choices(self, entry: ConfigEntry, wanted: ConfigEntry) -> Iterator[str]:
+        """Yield a line for each value of the user in `entry` that changes the effect of the entry."""
         title, link = self.place.client.title, ServerLink.of(entry)
         if link is not None and link.is_off:
             yield f"The entry is switched off in {title}."
@@ -296,6 +314,12 @@ class _Edit:
                     f"`{key}` stays {json.dumps(entry[key])} in the entry, as you set it, so {title} may "
                     f"hide the tools on the first turn. Set it to {json.dumps(value)} to show them."
                 )
+        named, here = (self._headers(each).get(PROJECT_HEADER) for each in (entry, wanted))
+        if named != here is not None:
+            yield (
+                f"The entry still names the project {named}, but this folder belongs to {here}. To change "
+                "this, remove the entry with --remove and write it again."
+            )
 
     def _check_plain(self, found: Mapping[str, Any], entry: ConfigEntry) -> None:
         # `tools` may be a choice of the user's own, such as a list of names.
