@@ -12,8 +12,8 @@ from lithos.server.command.declaring import CliCommand, count, flag, take
 
 #: Agent clients that `lithos connect` can configure.
 CLIENTS = (
-    "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "windsurf", "zed", "opencode",
-    "openclaw", "agent-zero",
+    "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "copilot-cli", "windsurf",
+    "zed", "opencode", "openclaw", "agent-zero",
 )  # fmt: skip
 #: Hosted clients. For these, `lithos connect` prints the steps in their settings.
 HOSTED = ("chatgpt", "claude-ai")
@@ -65,6 +65,8 @@ COMMANDS: Final = (
             choices=(*CLIENTS, *HOSTED), default=None),
         flag("--write", "write the entry into the client's configuration", alone=True),
         flag("--remove", "remove the entry from the client's configuration", alone=True),
+        flag("--allow-reads",
+            "with --write: let the client run the tools that only read without a question"),
         flag("--list", "list the installed clients and their connections", alone=True),
         take("--scope", "configuration to use: user (default) or project (of this folder)",
             choices=("user", "project")),

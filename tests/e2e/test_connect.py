@@ -28,9 +28,7 @@ def recipe(client: str, data: Path, capsys: pytest.CaptureFixture[str]) -> dict[
 
 def words_of(client: str, text: str) -> list[str]:
     """Return the command in a stdio recipe as a list of words."""
-    if client == "claude-code":
-        return shlex.split(text.partition(" -- ")[2])
-    if client == "openclaw":
+    if client in ("claude-code", "openclaw"):
         entry = json.loads(shlex.split(text)[-1])
     elif client == "agent-zero":
         entry = json.loads(text)["mcpServers"]["lithos"]

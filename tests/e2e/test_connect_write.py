@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lithos.app.main import main
-from lithos.clients.connect import command, files, writing
+from lithos.clients.connect import command, files, rule_files
 from lithos.clients.connect.clients import CLIENTS
 from lithos.notes.files.system_calls import KernelCalls
 from tests.e2e.connecting import (
@@ -412,14 +412,14 @@ def test_save_during_the_removal_of_a_new_file_is_kept(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     person.connect("cursor", "--write")
-    path, real = person.path_of("cursor"), writing.replace_config
+    path, real = person.path_of("cursor"), rule_files.replace_config
 
     def save_first(file: files.ConfigFile, data: bytes | None) -> None:
         if data is None:
             path.write_bytes(path.read_bytes().replace(b"{", b'{"mine": 1, ', 1))
         real(file, data)
 
-    monkeypatch.setattr(writing, "replace_config", save_first)
+    monkeypatch.setattr(rule_files, "replace_config", save_first)
     assert person.connect("cursor", "--remove")["action"] == "removed"
     assert json.loads(path.read_bytes()).pop("mine") == 1
     assert "lithos" not in str(path.read_bytes())
@@ -462,7 +462,7 @@ def test_file_saved_by_the_client_is_not_overwritten(
     times: int, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = person.put("cursor", b'{"count": 0}')
-    real, saved = writing.replace_config, []
+    real, saved = rule_files.replace_config, []
 
     def save_first(file: files.ConfigFile, data: bytes | None) -> None:
         if len(saved) < times:
@@ -470,7 +470,7 @@ def test_file_saved_by_the_client_is_not_overwritten(
             path.write_bytes(b'{"count": %d}' % saved[-1])
         real(file, data)
 
-    monkeypatch.setattr(writing, "replace_config", save_first)
+    monkeypatch.setattr(rule_files, "replace_config", save_first)
     if times == 1:
         person.connect("cursor", "--write")
         assert json.loads(path.read_bytes())["count"] == 1
@@ -489,7 +489,7 @@ def test_next_run_detects_an_interrupted_write(person: Person, monkeypatch: pyte
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(writing, "replace_config", killed)
+        patched.setattr(rule_files, "replace_config", killed)
         person.connect("cursor", "--write", code=130)
     assert person.connect("cursor", "--remove")["action"] == "not connected"
     assert [name for name in person.files() if "lithos" in Path(name).name] == []

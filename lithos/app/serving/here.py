@@ -5,7 +5,7 @@ The server parts are imported only when a server is started, because importing t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,4 +83,13 @@ def declare_here() -> None:
     import lithos.app.capabilities  # noqa: F401
 
 
-LOCAL: Final = LocalServers(run_here, ask_here, declare_here)
+def read_tools_here(server: ServerConfig) -> Sequence[str]:
+    """Return the names of the tools that only read, of those that a server with these settings lists."""
+    from lithos.app.capabilities import all_tools
+    from lithos.server.tools.registry import is_listed
+
+    listed = (tool.spec() for tool in all_tools() if is_listed(tool, server))
+    return [spec.name for spec in listed if spec.read_only]
+
+
+LOCAL: Final = LocalServers(run_here, ask_here, declare_here, read_tools_here)

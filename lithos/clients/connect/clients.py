@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,87 +17,6 @@ from attrs import frozen
 
 from lithos.clients.connect.formats import ConfigEntry, Format, JsonFormat, OpencodeFormat, TomlFormat
 from lithos.clients.connect.target import TOKEN_VARIABLE, ConnectTarget, Transport
-
-
-@frozen
-class Recipe:
-    """The text to configure a client (JSON, TOML, or a command), and the place where it belongs."""
-
-    place: str
-    text: str
-
-
-def make_recipes(client: Client, target: ConnectTarget, around: Surroundings) -> dict[str, Recipe]:
-    """Return the recipes for a client by transport. Some clients support only one transport."""
-    made = _RECIPES.get(client.name)
-    return made(target) if made is not None else _connect_by_file(client, target, around)
-
-
-def _connect_by_file(client: Client, target: ConnectTarget, around: Surroundings) -> dict[str, Recipe]:
-    """Return the recipes for a client that has only a configuration file. The text is that of a new file."""
-    place = client.place
-    if not place:
-        files = [_short(path, around) for path in client.files(around).values() if path is not None]
-        place = f"{files[0]}, or {files[1]} in a project:" if len(files) > 1 else f"{files[0]}:"
-    http = client.http(target) if client.http is not None else None
-    if http is not None and target.needs_token and not client.knows_variables:
-        http["headers"] = {"Authorization": f"Bearer <{TOKEN_VARIABLE}>"}
-    ways = {"http": http, "stdio": client.stdio(target)}
-    texts = {way: client.format.edit("", "lithos", entry) for way, entry in ways.items() if entry}
-    # A text for a settings editor is only a part of the file, so it must not end with a line break.
-    return {way: Recipe(place, text.rstrip("\n") if client.place else text) for way, text in texts.items()}
-
-
-def _short(path: Path, around: Surroundings) -> str:
-    if path.is_relative_to(around.folder) and around.folder != around.home:
-        return str(path.relative_to(around.folder))
-    return f"~/{path.relative_to(around.home)}" if path.is_relative_to(around.home) else str(path)
-
-
-def _servers(entry: Mapping[str, Any]) -> str:
-    return json.dumps({"mcpServers": {"lithos": entry}}, indent=2, ensure_ascii=False)
-
-
-def _connect_claude_code(target: ConnectTarget) -> dict[str, Recipe]:
-    shell = "Run in a shell (add --scope user to have it in every project):"
-    header = f' --header "Authorization: Bearer ${TOKEN_VARIABLE}"' if target.needs_token else ""
-    return {
-        "http": Recipe(shell, f"claude mcp add --transport http lithos {shlex.quote(target.url)}{header}"),
-        "stdio": Recipe(shell, f"claude mcp add --transport stdio lithos -- {shlex.join(target.command)}"),
-    }
-
-
-def _connect_openclaw(target: ConnectTarget) -> dict[str, Recipe]:
-    shell = "Run in a shell, then restart the gateway (openclaw.json stores the entry under mcp.servers):"
-    headers = target.headers(f"${{{TOKEN_VARIABLE}}}")
-    remote = {"url": target.url, "transport": "streamable-http", **headers}
-    return {
-        "http": Recipe(shell, shlex.join(_openclaw_command("lithos", remote))),
-        "stdio": Recipe(shell, shlex.join(_openclaw_command("lithos", target.stdio))),
-    }
-
-
-def _connect_agent_zero(target: ConnectTarget) -> dict[str, Recipe]:
-    place = "Settings > MCP/A2A > External MCP Servers:"
-    inside = (
-        f"{place[:-1]}. Inside its container, this machine is called host.docker.internal. Allow that name"
-    )
-    inside += " with server.allowed_hosts:"
-    headers = target.headers(f"<{TOKEN_VARIABLE}>")
-    return {
-        "http": Recipe(inside, _servers({"type": "streamable-http", "url": target.url, **headers})),
-        "stdio": Recipe(
-            f"{place[:-1]} (if Agent Zero runs directly on this machine):", _servers(target.stdio)
-        ),
-    }
-
-
-_RECIPES = {
-    "claude-code": _connect_claude_code,
-    "openclaw": _connect_openclaw,
-    "agent-zero": _connect_agent_zero,
-}
-
 
 ConfigScope = Literal["user", "project"]
 
@@ -161,6 +79,31 @@ class Client:
     #: entry is None, the command deletes the entry.
     command: Callable[[str, ConfigEntry | None], Sequence[str]] = lambda name, entry: ()
 
+    @property
+    def switch(self) -> Mapping[str, Any]:
+        """The keys of an entry that show all tools of the server to the model from the first turn."""
+        return _SWITCHES.get(self.name, {})
+
+    @property
+    def headers(self) -> str:
+        """The key of the headers in entries of a project. It is "" if the client has no such headers."""
+        return _HEADERS_OF_PROJECT.get(self.name, "")
+
+    def entry(
+        self, target: ConnectTarget, transport: Transport, project: str | None = None
+    ) -> dict[str, Any] | None:
+        """Return the entry with the switch, or None if the client cannot use this transport.
+
+        Over HTTP, a header names the `project`.
+        """
+        make = self.http if transport == "http" else self.stdio
+        if make is None:
+            return None
+        entry = make(target)
+        if project is not None and transport == "http" and self.headers:
+            entry[self.headers] = {**entry.get(self.headers, {}), PROJECT_HEADER: project}
+        return {**entry, **self.switch}
+
     def default_transport(self, scope: ConfigScope) -> Transport:
         """Return the default transport: stdio for the user's configuration, and HTTP for a project.
 
@@ -188,6 +131,11 @@ def _url(reference: str | None, **keys: str) -> Callable[[ConnectTarget], dict[s
 
 def _stdio(**keys: str) -> Callable[[ConnectTarget], dict[str, Any]]:
     return lambda target: {**keys, **target.stdio}
+
+
+def _every_tool(make: Callable[[ConnectTarget], dict[str, Any]]) -> Callable[[ConnectTarget], dict[str, Any]]:
+    """Return `make` for a client that shows no tool without the key `tools`."""
+    return lambda target: make(target) | {"tools": ["*"]}
 
 
 def _openclaw_command(name: str, entry: ConfigEntry | None) -> Sequence[str]:
@@ -270,6 +218,10 @@ def _codex_folder(around: Surroundings) -> Path:
     return around.variable("CODEX_HOME") or around.home / ".codex"
 
 
+def _copilot_folder(around: Surroundings) -> Path:
+    return around.variable("COPILOT_HOME") or around.home / ".copilot"
+
+
 def _zed_folder(around: Surroundings) -> Path:
     if around.system == "win32":
         return around.application / "Zed"
@@ -301,6 +253,35 @@ HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
         "In a chat, the tools menu shows the connector, on the web and on a phone.",
         _THROW_OUT,
     ),
+}
+
+#: Keys of an entry by client name (see `Client.switch`).
+_SWITCHES: Final[Mapping[str, Mapping[str, Any]]] = {
+    # code.claude.com/docs/en/mcp, "Scale with MCP Tool Search" (autumn 2026): since 2.1.121, for servers of
+    # every type. A start waits for the server, at most 5 seconds.
+    "claude-code": {"alwaysLoad": True},
+    # docs.github.com/copilot/concepts/agents/copilot-cli/tool-search (autumn 2026): servers of every type.
+    "copilot-cli": {"deferTools": "never"},
+    # opencode.ai/docs/mcp-servers (26 September 2026). `OpencodeFormat` knows where opencode reads this key.
+    "opencode": {"codemode": False},
+    # No switch was found in November 2026 for the other clients. Codex defers all MCP tools and no longer has
+    # an option (github.com/openai/codex, pull request 18097). VS Code has a fixed list of its own tools
+    # (github.com/microsoft/vscode, issue 288310). Claude Desktop has a setting in the app only. Cursor,
+    # Gemini CLI, Windsurf and Zed document no key. OpenClaw's `tools.toolSearch` is for all servers.
+}
+
+#: Header that names the project of a call.
+PROJECT_HEADER: Final = "Lithos-Project"
+#: Key of the headers by client name. These clients document headers, and have a file per project: Claude Code
+#: (code.claude.com/docs/en/mcp), Cursor (cursor.com/docs/mcp.md), VS Code (microsoft/vscode-docs,
+#: mcp-configuration.md), Gemini CLI (docs/tools/mcp-server.md), Copilot CLI (cli-command-reference.md), Zed
+#: (zed.dev/docs/ai/mcp), opencode (opencode.ai/docs/mcp-servers), all of 2026. Codex ignores `headers` (its
+#: `mcp_types.rs` has `http_headers`, only for HTTP).
+_HEADERS_OF_PROJECT: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("claude-code", "cursor", "vscode", "gemini-cli", "copilot-cli", "zed", "opencode"), "headers"
+    ),
+    "codex": "http_headers",
 }
 
 _MCP_SERVERS: Final = ("mcpServers",)
@@ -355,6 +336,16 @@ CLIENTS: Final[Mapping[str, Client]] = {
             ("gemini",), lambda around: (around.home / ".gemini",),
             _stdio(), _url(_DOLLAR, url="httpUrl"),
             then="Restart Gemini CLI. /mcp lists lithos with its tools.",
+        ),
+        # Source: github/docs, content/copilot/reference/copilot-cli-reference/cli-command-reference.md
+        # (autumn of 2026). An entry needs `tools`. A project's .mcp.json is read too, but it is the file of
+        # Claude Code.
+        Client(
+            "copilot-cli", "Copilot CLI", JsonFormat(_MCP_SERVERS),
+            _files(lambda around: _copilot_folder(around) / "mcp-config.json", ".github/mcp.json"),
+            ("copilot",), lambda around: (_copilot_folder(around),),
+            _every_tool(_stdio(type="local")), _every_tool(_url(_DOLLAR, type="http")),
+            then="Restart Copilot CLI. /mcp show lists lithos. In a project, the folder must be trusted.",
         ),
         Client(
             "windsurf", "Windsurf", JsonFormat(_MCP_SERVERS),

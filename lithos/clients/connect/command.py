@@ -7,23 +7,31 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final
 
 from lithos.clients.connect.clients import (
     CLIENTS,
     HOSTED_STEPS,
     Client,
     ConfigScope,
-    Recipe,
     Surroundings,
-    make_recipes,
 )
 from lithos.clients.connect.files import DEFAULT_NAME, CannotUse, read_config
 from lithos.clients.connect.formats import CannotEdit, ConfigEntry, HasComments
 from lithos.clients.connect.instructions import run_instructions
-from lithos.clients.connect.target import TOKEN_VARIABLE, ConnectTarget, ServerLink, find_target
+from lithos.clients.connect.listing import describe, list_clients
+from lithos.clients.connect.permissions import RuleResult, add_rules, place_of_rules, rules_removed
+from lithos.clients.connect.recipes import Recipe, make_recipes
+from lithos.clients.connect.target import (
+    TOKEN_VARIABLE,
+    ConnectTarget,
+    ServerLink,
+    Transport,
+    find_project,
+    find_target,
+)
 from lithos.clients.connect.writing import (
     ClientEntry,
     ConfigRefused,
@@ -36,62 +44,6 @@ from lithos.clients.plugin.writing import ForeignFolder, write_plugin
 from lithos.server.command.output import agrees, print_json, tell
 from lithos.server.command.session import CommandFailed, CommandSession, refusing
 from lithos.server.command.starting import find_options, find_program
-
-State = Literal["connected", "another server", "off", "not connected", "no file", "unreadable"]
-
-
-def list_clients(target: ConnectTarget, around: Surroundings, name: str) -> Iterator[dict[str, Any]]:
-    """Yield a row for each client and scope.
-
-    If a file has entries called `name` or entries that lead to Lithos, each of them has a row instead.
-    """
-    for client in CLIENTS.values():
-        is_installed = _is_installed(client, around)
-        for scope, path in client.files(around).items():
-            for state, found, link, trouble in _look(client, path, target, name):
-                yield {
-                    "client": client.name,
-                    "installed": is_installed,
-                    "scope": scope,
-                    "path": None if path is None else str(path),
-                    "state": state,
-                    "name": found,
-                    "transport": None if link is None else link.transport,
-                    "leads_to": None if link is None else link.place,
-                    "trouble": trouble,
-                }
-
-
-def _look(
-    client: Client, path: Path | None, target: ConnectTarget, name: str
-) -> Iterator[tuple[State, str | None, ServerLink | None, str | None]]:
-    """Yield a state, name and link for each entry in a file. If there is an error, yield its reason."""
-    if path is None:
-        yield "no file", None, None, None
-        return
-    try:
-        file = read_config(path)
-        entries = client.format.entries(file.text)
-    except (CannotUse, CannotEdit) as error:
-        yield "unreadable", None, None, str(error)
-        return
-    is_alone = True
-    for found, entry in entries.items():
-        link = ServerLink.of(entry)
-        is_here = link is not None and link.points_to(target)
-        if found == name or is_here or (link is not None and link.is_lithos):
-            is_alone = False
-            state: State = "off" if link is not None and link.is_off else "connected"
-            yield state if is_here else "another server", found, link, None
-    if is_alone:
-        yield "no file" if file.data is None else "not connected", None, None, None
-
-
-def _is_installed(client: Client, around: Surroundings) -> bool:
-    search = around.environment.get("PATH")
-    return any(shutil.which(program, path=search) for program in client.programs) or any(
-        folder.is_dir() for folder in client.folders(around)
-    )
 
 
 def run_plugin(session: CommandSession) -> int:
@@ -118,6 +70,10 @@ def run_plugin(session: CommandSession) -> int:
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
+#: Options that have no effect without `--write` or `--remove`.
+_ONLY_WRITING: Final = ("scope", "file", "name", "agent", "allow_reads")
+
+
 def run_connect(session: CommandSession) -> int:
     """Print the entries for a client, edit its file, write a plugin, or list all clients.
 
@@ -136,7 +92,7 @@ def run_connect(session: CommandSession) -> int:
         )
     if typed.get("list"):
         rows = list(list_clients(target, around, name))
-        tell(session, {"clients": rows}, _describe(rows))
+        tell(session, {"clients": rows}, describe(rows))
         return 0
     if typed.get("client") is None:
         raise CommandFailed(
@@ -148,7 +104,7 @@ def run_connect(session: CommandSession) -> int:
     with refusing(ConfigRefused):
         if typed.get("write") or typed.get("remove"):
             return _edit(session, client, target, around)
-    unused = [f"--{name}" for name in ("scope", "file", "name", "agent") if name in typed]
+    unused = [f"--{name.replace('_', '-')}" for name in _ONLY_WRITING if name in typed]
     if unused:
         raise CommandFailed(f"Use {', '.join(unused)} only with --write or --remove.", 2)
     return _print(session, client, target, around)
@@ -156,8 +112,8 @@ def run_connect(session: CommandSession) -> int:
 
 def _print_hosted(session: CommandSession, name: str) -> int:
     """Print the steps to connect a hosted client. Raises `CommandFailed`."""
-    options = ("write", "remove", "scope", "file", "name", "agent", "transport")
-    if unused := [f"--{each}" for each in options if each in session.typed]:
+    options = ("write", "remove", *_ONLY_WRITING, "transport")
+    if unused := [f"--{each.replace('_', '-')}" for each in options if each in session.typed]:
         raise CommandFailed(f"Use {', '.join(unused)} only for clients on this machine.", 2)
     address = session.public_url
     if address is None:
@@ -210,15 +166,49 @@ def _present(way: str, recipe: Recipe) -> str:
 def _edit(session: CommandSession, client: Client, target: ConnectTarget, around: Surroundings) -> int:
     """Write or remove the entry. Raises `ConfigRefused`."""
     place = _place_of(session, client, around)
-    transport = session.typed.get("transport") or client.default_transport(place.scope)
-    entry = wanted_entry(client, target, transport) if session.typed.get("write") else None
+    transport, reason = _transport_of(session, place, around)
+    project = find_project(around.folder) if place.scope == "project" else None
+    entry = wanted_entry(client, target, transport, project) if session.typed.get("write") else None
     try:
-        outcome = change_entry(place, entry, target)
+        if entry is None:
+            with rules_removed(place, around) as rules:
+                outcome = change_entry(place, None, target, place_of_rules(place, around))
+            return _report(session, place, outcome, (), rules)
+        outcome = change_entry(place, entry, target, place_of_rules(place, around))
     except HasComments as reason:
         return _leave(session, place, entry, reason)
-    return _report(
-        session, place, outcome, () if entry is None else _advice(session, place, target, transport)
-    )
+    rules = add_rules(session, place, around)
+    advice = (*reason, *_advice(session, place, target, transport))
+    return _report(session, place, outcome, advice, rules)
+
+
+def _transport_of(
+    session: CommandSession, place: ClientEntry, around: Surroundings
+) -> tuple[Transport, Sequence[str]]:
+    """Return the transport of the entry, and a line with its reason if that is another entry.
+
+    Codex merges the entries of a name in both of its files, key by key, and refuses an entry with `command`
+    and `url` (openai/codex, codex-rs/config/src/merge.rs and mcp_types.rs, 2026). Raises `ConfigRefused`.
+    """
+    client, typed = place.client, session.typed.get("transport")
+    others = {scope: path for scope, path in client.files(around).items() if scope != place.scope}
+    path = next(iter(others.values()), None)
+    if client.name != "codex" or "file" in session.typed or path is None or path == place.path:
+        return typed or client.default_transport(place.scope), ()
+    try:
+        link = ServerLink.of(client.format.entries(read_config(path).text).get(place.name))
+    except (CannotUse, CannotEdit):
+        link = None  # Codex cannot read the file either, so it merges nothing.
+    if link is None:
+        return typed or client.default_transport(place.scope), ()
+    if session.typed.get("write") and typed not in (None, link.transport):
+        raise ConfigRefused(
+            f"{place.path} is unchanged. {path} has an entry {place.name!r} over {link.transport}. Codex "
+            "merges both entries, and refuses an entry that is both over stdio and over HTTP. Use "
+            f"--transport {link.transport} or another --name, or remove the other entry first."
+        )
+    line = f"The entry is over {link.transport}, like that in {path}, because Codex merges both entries."
+    return link.transport, (line,)
 
 
 def _leave(
@@ -287,9 +277,13 @@ def _advice(
 
 
 def _report(
-    session: CommandSession, place: ClientEntry, outcome: ConnectResult, advice: Iterable[str]
+    session: CommandSession,
+    place: ClientEntry,
+    outcome: ConnectResult,
+    advice: Iterable[str],
+    rules: RuleResult | None,
 ) -> int:
-    lines = [*outcome.notes, *advice]
+    lines = [*outcome.notes, *(() if rules is None else rules.notes), *advice]
     document = {
         "client": place.client.name,
         "action": outcome.action,
@@ -298,6 +292,7 @@ def _report(
         "name": place.name,
         "transport": None if outcome.link is None else outcome.link.transport,
         "backup": outcome.backup,
+        "rules": None if rules is None else rules.document,
         "notes": lines,
     }
     is_there = outcome.link is not None and outcome.action != "removed"
@@ -307,24 +302,3 @@ def _report(
         done.append(f"The previous file is in {outcome.backup}. Undo the change with --remove.")
     tell(session, document, [*done, *lines])
     return 0
-
-
-def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    shown = [row for row in rows if row["installed"] or row["state"] != "no file"]
-    for row in shown:
-        named = "" if row["name"] in (None, DEFAULT_NAME) else f" as {row['name']}"
-        leads = "" if row["transport"] is None else f" over {row['transport']}{named}"
-        where = f" ({row['leads_to']})" if row["transport"] and row["state"] == "another server" else ""
-        yield f"{row['client']:<15} {row['scope']:<8} {row['state']}{leads}{where}"
-        if row["path"] is not None and row["state"] != "no file":
-            yield f"{'':<24} {_short(Path(row['path']))}"
-        if row["trouble"] is not None:
-            yield f"{'':<24} {row['trouble']}"
-    absent = sorted({row["client"] for row in rows} - {row["client"] for row in shown})
-    if absent:
-        yield f"Not installed: {', '.join(absent)}."
-
-
-def _short(path: Path) -> str:
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

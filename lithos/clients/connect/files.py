@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import shutil
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from glob import escape
@@ -143,6 +144,33 @@ def back_up(path: Path, name: str, data: bytes, backups: Mapping[Path, bytes]) -
             "changed. Check permissions and free space."
         ) from error
     return backup
+
+
+def encode_like(text: str, data: bytes | None) -> bytes:
+    """Return the text as UTF-8, with a byte order mark if `data` has one."""
+    return text.encode("utf-8-sig" if (data or b"").startswith(BOM_UTF8) else "utf-8")
+
+
+def save_private(path: Path, data: bytes | None) -> None:
+    """Replace a file of Lithos that only the user can read. If `data` is None, delete the file.
+
+    Raises `CannotUse`.
+    """
+    swap = path.with_name(f".{path.name[:100]}.lithos-{secrets.token_hex(4)}")
+    try:
+        if data is None:
+            path.unlink(missing_ok=True)
+            _remove_empty(path)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_new(swap, data)
+        os.replace(swap, path)
+    except OSError as error:
+        raise CannotUse(
+            f"{path} cannot be written: {error.strerror}. Check permissions and free space."
+        ) from error
+    finally:
+        swap.unlink(missing_ok=True)
 
 
 def _backup(path: Path, name: str) -> str:

@@ -9,7 +9,7 @@ import json
 import re
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import tomlkit
@@ -17,6 +17,7 @@ from attrs import frozen
 from tomlkit.exceptions import TOMLKitError
 
 ConfigEntry = Mapping[str, Any]
+Value = ConfigEntry | Sequence[Any]
 Tree = Mapping[str, Any]
 
 _NOTHING: Final[Tree] = {}
@@ -59,8 +60,8 @@ class Format(ABC):
         """
 
     @abstractmethod
-    def edit(self, text: str, name: str, entry: ConfigEntry | None, keep: Tree = _NOTHING) -> str:
-        """Return the text with this entry added or replaced.
+    def edit(self, text: str, name: str, entry: Value | None, keep: Tree = _NOTHING) -> str:
+        """Return the text with this entry added or replaced. The entry may also be a list.
 
         If `entry` is None, return the text without the entry. Surrounding objects that become empty are
         removed too, unless they are in `keep`.
@@ -88,16 +89,19 @@ class Format(ABC):
         del tree
         return (*self.path, name)
 
-    def _checked(self, old: str, new: str, name: str, entry: ConfigEntry | None, keep: Tree) -> str:
+    def _checked(self, old: str, new: str, name: str, entry: Value | None, keep: Tree) -> str:
         """Return `new` if it differs from `old` only in this entry. Otherwise raise `CannotEdit`."""
-        wanted = self.tree(old)
-        _change(wanted, self._place(wanted, name), entry, keep)
+        wanted, made = self.tree(old), self.tree(new)
+        place = self._place(wanted, name)
+        if entry is not None and self.entries(new).get(name) == entry:
+            entry = _found(made, place)  # Its numbers are spelled as in the rest of the exact tree.
+        _change(wanted, place, entry, keep)
         lost = set(_OWN_LINE.findall(old)) - set(_OWN_LINE.findall(new))
         try:
             new.encode()
         except UnicodeEncodeError:
             lost = {"half a character"}
-        if self.tree(new) != wanted or lost:
+        if made != wanted or lost:
             raise CannotEdit("The entry cannot be changed without changing other content.")
         return new
 
@@ -122,7 +126,7 @@ class JsonFormat(Format):
             except InvalidText:
                 raise (HasComments() if self.is_json5 else error) from None
 
-    def edit(self, text: str, name: str, entry: ConfigEntry | None, keep: Tree = _NOTHING) -> str:
+    def edit(self, text: str, name: str, entry: Value | None, keep: Tree = _NOTHING) -> str:
         try:
             tree = self._read(text, exact=False)
         except InvalidText:
@@ -145,7 +149,8 @@ class OpencodeFormat(JsonFormat):
     """Entries of opencode, which are under `mcp` in version 1 and under `mcp.servers` in version 2.
 
     New entries have the format of version 1, because version 2 can read it too
-    (https://opencode.ai/docs/migrate-v1/).
+    (https://opencode.ai/docs/migrate-v1/). Version 2 drops `codemode` from such an entry, so the key is only
+    written under `mcp.servers` (opencode.ai/docs/mcp-servers, September 2026).
     """
 
     def entries(self, text: str) -> ConfigEntry:
@@ -154,9 +159,8 @@ class OpencodeFormat(JsonFormat):
         return found if newer is None else {key: found[key] for key in found if key != "servers"} | newer
 
     def written(self, text: str, entry: ConfigEntry) -> ConfigEntry:
-        if self._newer(self.tree(text)) is None:
-            return entry
-        return {key: value for key, value in entry.items() if key != "enabled"}
+        left_out = "codemode" if self._newer(self.tree(text)) is None else "enabled"
+        return {key: value for key, value in entry.items() if key != left_out}
 
     def _place(self, tree: Tree, name: str) -> tuple[str, ...]:
         newer = self._newer(tree)
@@ -177,7 +181,7 @@ class TomlFormat(Format):
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InvalidText(str(error)) from error
 
-    def edit(self, text: str, name: str, entry: ConfigEntry | None, keep: Tree = _NOTHING) -> str:
+    def edit(self, text: str, name: str, entry: Value | None, keep: Tree = _NOTHING) -> str:
         del keep  # `keep` is not needed, because the table headers show which objects existed.
         found = self.entries(text).get(name)
         piece = self._piece(text, name, found or entry or {})
@@ -192,24 +196,30 @@ class TomlFormat(Format):
         except InvalidText as error:
             raise CannotEdit(f"A table cannot be added to the file: {error}.") from error
 
-    def _piece(self, text: str, name: str, entry: ConfigEntry) -> str:
+    def _piece(self, text: str, name: str, entry: Value) -> str:
         """Return the text of a new table, including the line breaks before the table."""
-        (key,) = self.path
-        table, document = tomlkit.table(is_super_table=True), tomlkit.document()
-        table[name] = tomlkit.item(dict(entry))
-        document[key] = table
+        table, document = _item(entry), tomlkit.document()
+        for key in reversed((*self.path[1:], name)):
+            outer = tomlkit.table(is_super_table=True)
+            outer[key] = table
+            table = outer
+        document[self.path[0]] = table
         begin = "" if not text else "\n" if text.endswith("\n") else "\n\n"
         piece = begin + document.as_string()
         return piece.replace("\n", "\r\n") if "\r\n" in text else piece
 
-    def _edited(self, text: str, name: str, entry: ConfigEntry | None) -> str:
+    def _edited(self, text: str, name: str, entry: Value | None) -> str:
         try:
             tree = tomlkit.parse(text)
-            _change(tree, self._place(tree, name), None if entry is None else tomlkit.item(dict(entry)), tree)
+            _change(tree, self._place(tree, name), None if entry is None else _item(entry), tree)
             new: str = tree.as_string()
         except (TOMLKitError, ValueError, RecursionError) as error:
             raise CannotEdit(f"The tables of the file cannot be edited: {error}.") from error
         return new
+
+
+def _item(value: Value) -> Any:
+    return tomlkit.item(dict(value) if isinstance(value, Mapping) else list(value))
 
 
 def is_bare(tree: object) -> bool:
@@ -222,13 +232,18 @@ def _kept(found: re.Match[str]) -> str:
 
 
 def _servers(tree: Tree, path: Iterable[str]) -> dict[str, Any]:
-    found: Any = tree
-    for key in path:
-        found = found.get(key) if isinstance(found, dict) else None
+    found = _found(tree, path)
     return found if isinstance(found, dict) else {}
 
 
-def _change(tree: Any, path: tuple[str, ...], entry: ConfigEntry | None, keep: Tree) -> None:
+def _found(tree: Tree, path: Iterable[str]) -> Any:
+    found: Any = tree
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def _change(tree: Any, path: tuple[str, ...], entry: Value | None, keep: Tree) -> None:
     """Set the entry at a path of the tree.
 
     If `entry` is None, delete the entry at the path. Objects that become empty are deleted too, unless they

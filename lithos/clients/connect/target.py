@@ -14,6 +14,7 @@ from attrs import frozen
 
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import read_owner
+from lithos.kernel.discovery import import_if_there
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.session import CommandSession
 from lithos.server.command.starting import find_options, find_program
@@ -22,6 +23,7 @@ from lithos.server.settings import ServerConfig
 
 TOKEN_VARIABLE: Final = "LITHOS_AUTH_TOKEN"  # noqa: S105 - its name
 Transport = Literal["http", "stdio"]
+TRANSPORTS: Final[tuple[Transport, ...]] = ("http", "stdio")
 
 #: Names of this machine. The last two are names inside containers. They are only compared with addresses:
 #: Lithos does not listen on them.
@@ -138,6 +140,20 @@ def find_target(session: CommandSession) -> ConnectTarget:
         data,
         bool(session.vaults),
     )
+
+
+#: Matches keys that may be in a header and that no client expands, such as `${NAME}` and `{env:NAME}`.
+_IN_HEADER: Final = re.compile(r"[ !-#%-z|~]+")
+
+
+def find_project(folder: Path) -> str | None:
+    """Return the key of the project of a folder, or None if it has no key that a header can contain. Blocks.
+
+    Clients refuse other characters in headers, or encode them in different ways.
+    """
+    found = import_if_there("lithos.server.mcp", "working_project")
+    key: str | None = None if found is None else found.project_of(folder)
+    return key if key is not None and _IN_HEADER.fullmatch(key) else None
 
 
 def _wants_token(config: Config) -> bool:

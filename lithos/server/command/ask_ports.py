@@ -5,7 +5,7 @@ The server already runs, or is a local server in this process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from attrs import frozen
 
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.server_ports import RunServer
+from lithos.server.settings import ServerConfig
 
 
 class ToolClient(Protocol):
@@ -43,9 +44,11 @@ class StartLocalServer(Protocol):
 
 @frozen
 class LocalServers:
-    """Functions that start a server in the process of a command."""
+    """Functions that start a server in the process of a command, or know what it would offer."""
 
     run: RunServer
     ask: StartLocalServer
     #: Loads the declarations of all capabilities, such as the database tables that a command reads.
     declare: Callable[[], None]
+    #: Returns the names of the tools that only read, of those that a server with these settings lists.
+    read_tools: Callable[[ServerConfig], Sequence[str]]

@@ -7,7 +7,7 @@ of a tool determine the right that it needs. Its class determines the parameters
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from time import perf_counter
 from typing import Any, Final
@@ -208,6 +208,12 @@ def _shorten(message: str) -> str:
     return f"{message[: LONGEST_MESSAGE // 2]} … {message[-LONGEST_MESSAGE // 2 :]}"
 
 
+def is_listed(tool: Tool, server: ServerConfig) -> bool:
+    """Return whether `tools/list` of a server with these settings shows the tool to local clients."""
+    shown = (CONNECTOR,) if server.tools == CONNECTOR else PROFILES[: PROFILES.index(server.tools) + 1]
+    return tool.profile in shown and (server.legacy_tools or not tool.is_legacy)
+
+
 class Tools:
     """All tools of one server, in fixed order."""
 
@@ -230,10 +236,11 @@ class Tools:
             for tool in tools
             if (server.legacy_tools or not tool.is_legacy) and (has_connectors or tool.profile != CONNECTOR)
         }
-        shown = (CONNECTOR,) if server.tools == CONNECTOR else PROFILES[: PROFILES.index(server.tools) + 1]
-        self._listed = self._specs(shown)
+        self._listed = self._specs(lambda tool: is_listed(tool, server))
         #: Additional tools for clients that are connected through OAuth.
-        self._for_connectors = () if server.tools == CONNECTOR else self._specs((CONNECTOR,))
+        self._for_connectors = (
+            () if server.tools == CONNECTOR else self._specs(lambda tool: tool.profile == CONNECTOR)
+        )
         self._outcome_status = using.get(ServerConfig).is_plain
         #: Maximum size of an answer in characters of JSON. 0 means no limit.
         self._max_answer_chars = server.answer_limit
@@ -247,12 +254,10 @@ class Tools:
         """Return the tools for a caller, with the caller's rights and identity."""
         return ActingTools(self, principal)
 
-    def _specs(self, profiles: Sequence[str]) -> tuple[tuple[Tool, ToolSpec], ...]:
+    def _specs(self, is_shown: Callable[[Tool], bool]) -> tuple[tuple[Tool, ToolSpec], ...]:
         is_short = self._using.get(ServerConfig).tools != PROFILES[-1]
         return tuple(
-            (tool, tool.spec(is_short=is_short))
-            for tool in self._by_name.values()
-            if tool.profile in profiles
+            (tool, tool.spec(is_short=is_short)) for tool in self._by_name.values() if is_shown(tool)
         )
 
     def listed(self, principal: Principal = OWNER) -> Sequence[ToolSpec]:

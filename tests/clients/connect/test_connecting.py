@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lithos.clients.connect.clients import CLIENTS, Surroundings
-from lithos.clients.connect.command import _describe
 from lithos.clients.connect.formats import OpencodeFormat
+from lithos.clients.connect.listing import describe
 from lithos.clients.connect.target import ConnectTarget, ServerLink
 
 HOME, HERE = Path("/home/ann"), Path("/home/ann/work")
@@ -32,6 +32,8 @@ TARGET = ConnectTarget(
         ("zed", "linux", {"XDG_CONFIG_HOME": "/x"}, "/x/zed/settings.json"),
         ("zed", "win32", {"APPDATA": "/r"}, "/r/Zed/settings.json"),
         ("opencode", "darwin", {}, ".config/opencode/opencode.json"),
+        ("copilot-cli", "linux", {"COPILOT_HOME": "/p"}, "/p/mcp-config.json"),
+        ("copilot-cli", "darwin", {}, ".copilot/mcp-config.json"),
         ("openclaw", "linux", {"OPENCLAW_HOME": "/o"}, "/o/.openclaw/openclaw.json"),
         ("openclaw", "linux", {"OPENCLAW_HOME": "/o", "OPENCLAW_STATE_DIR": "/s"}, "/s/openclaw.json"),
         ("openclaw", "linux", {"OPENCLAW_CONFIG_PATH": "/f.json"}, "/f.json"),
@@ -95,14 +97,18 @@ def test_connected_client_is_listed_once_when_its_program_is_missing() -> None:
     rows = [
         {
             "client": client, "installed": False, "scope": "project", "path": f"/w/{client}", "state": state,
-            "name": name, "transport": transport, "leads_to": None, "trouble": None,
+            "name": name, "transport": transport, "leads_to": None,
+            "always_loaded": always, "trouble": None,
         }
-        for client, state, name, transport in (
-            ("cursor", "connected", "lithos", "stdio"), ("zed", "no file", None, None),
+        for client, state, name, transport, always in (
+            ("claude-code", "connected", "lithos", "http", False),
+            ("cursor", "connected", "lithos", "stdio", None), ("zed", "no file", None, None, None),
         )
     ]  # fmt: skip
-    assert list(_describe(rows)) == [
-        "cursor          project  connected over stdio",
+    assert list(describe(rows)) == [
+        "claude-code     project  connected over http, always loaded: no",
+        "                         /w/claude-code",
+        "cursor          project  connected over stdio, always loaded: no such switch",
         "                         /w/cursor",
         "Not installed: zed.",
     ]
