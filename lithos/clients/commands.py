@@ -12,8 +12,8 @@ from lithos.server.command.declaring import CliCommand, count, flag, take
 
 #: Agent clients that `lithos connect` can configure.
 CLIENTS = (
-    "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "windsurf", "zed", "opencode",
-    "openclaw", "agent-zero",
+    "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "copilot-cli", "windsurf",
+    "zed", "opencode", "openclaw", "agent-zero",
 )  # fmt: skip
 #: Hosted clients. For these, `lithos connect` prints the steps in their settings.
 HOSTED = ("chatgpt", "claude-ai")

@@ -28,6 +28,8 @@ FILES: Mapping[tuple[str, str], str] = {
     ("codex", "project"): ".codex/config.toml",
     ("gemini-cli", "user"): ".gemini/settings.json",
     ("gemini-cli", "project"): ".gemini/settings.json",
+    ("copilot-cli", "user"): ".copilot/mcp-config.json",
+    ("copilot-cli", "project"): ".github/mcp.json",
     ("windsurf", "user"): ".codeium/windsurf/mcp_config.json",
     ("zed", "user"): ".config/zed/settings.json",
     ("zed", "project"): ".zed/settings.json",
@@ -155,9 +157,9 @@ def make_person(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     home, project = folder / "home", folder / "project"
     home.mkdir()
     project.mkdir()
-    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCLAW_HOME"):
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"):
         monkeypatch.delenv(name, raising=False)
-    for name in ("OPENCLAW_STATE_DIR", "OPENCLAW_CONFIG_PATH", "LITHOS_AUTH_TOKEN"):
+    for name in ("OPENCLAW_HOME", "OPENCLAW_STATE_DIR", "OPENCLAW_CONFIG_PATH", "LITHOS_AUTH_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PATH", str(folder / "no-programs"))

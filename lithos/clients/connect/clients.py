@@ -190,6 +190,11 @@ def _stdio(**keys: str) -> Callable[[ConnectTarget], dict[str, Any]]:
     return lambda target: {**keys, **target.stdio}
 
 
+def _every_tool(make: Callable[[ConnectTarget], dict[str, Any]]) -> Callable[[ConnectTarget], dict[str, Any]]:
+    """Return `make` for a client that shows no tool without the key `tools`."""
+    return lambda target: make(target) | {"tools": ["*"]}
+
+
 def _openclaw_command(name: str, entry: ConfigEntry | None) -> Sequence[str]:
     does = ("unset", name) if entry is None else ("set", name, json.dumps(entry))
     return ("openclaw", "mcp", *does)
@@ -268,6 +273,10 @@ def _agent_zero_files(around: Surroundings) -> Mapping[ConfigScope, Path | None]
 
 def _codex_folder(around: Surroundings) -> Path:
     return around.variable("CODEX_HOME") or around.home / ".codex"
+
+
+def _copilot_folder(around: Surroundings) -> Path:
+    return around.variable("COPILOT_HOME") or around.home / ".copilot"
 
 
 def _zed_folder(around: Surroundings) -> Path:
@@ -355,6 +364,15 @@ CLIENTS: Final[Mapping[str, Client]] = {
             ("gemini",), lambda around: (around.home / ".gemini",),
             _stdio(), _url(_DOLLAR, url="httpUrl"),
             then="Restart Gemini CLI. /mcp lists lithos with its tools.",
+        ),
+        # Source: github/docs, content/copilot/reference/copilot-cli-reference/cli-command-reference.md, autumn
+        # of 2026. An entry needs `tools`. A project's .mcp.json is read too, but is Claude Code's file.
+        Client(
+            "copilot-cli", "Copilot CLI", JsonFormat(_MCP_SERVERS),
+            _files(lambda around: _copilot_folder(around) / "mcp-config.json", ".github/mcp.json"),
+            ("copilot",), lambda around: (_copilot_folder(around),),
+            _every_tool(_stdio(type="local")), _every_tool(_url(_DOLLAR, type="http")),
+            then="Restart Copilot CLI. /mcp show lists lithos. In a project, the folder must be trusted.",
         ),
         Client(
             "windsurf", "Windsurf", JsonFormat(_MCP_SERVERS),

@@ -37,7 +37,7 @@ _TRIES: Final = 5
 #: Keys that Lithos writes into entries. All other keys in an entry are settings of the user.
 _OUR_KEYS: Final = frozenset(
     ("type", "command", "args", "url", "httpUrl", "serverUrl", "headers", "transport", "enabled", "env")
-) | {"bearer_token_env_var"}
+) | {"bearer_token_env_var", "tools"}
 
 
 class ConfigRefused(Exception):
