@@ -365,8 +365,9 @@ CLIENTS: Final[Mapping[str, Client]] = {
             _stdio(), _url(_DOLLAR, url="httpUrl"),
             then="Restart Gemini CLI. /mcp lists lithos with its tools.",
         ),
-        # Source: github/docs, content/copilot/reference/copilot-cli-reference/cli-command-reference.md, autumn
-        # of 2026. An entry needs `tools`. A project's .mcp.json is read too, but is Claude Code's file.
+        # Source: github/docs, content/copilot/reference/copilot-cli-reference/cli-command-reference.md
+        # (autumn of 2026). An entry needs `tools`. A project's .mcp.json is read too, but it is the file of
+        # Claude Code.
         Client(
             "copilot-cli", "Copilot CLI", JsonFormat(_MCP_SERVERS),
             _files(lambda around: _copilot_folder(around) / "mcp-config.json", ".github/mcp.json"),
