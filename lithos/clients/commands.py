@@ -70,6 +70,7 @@ COMMANDS: Final = (
             choices=(*CLIENTS, *HOSTED), default=None),
         flag("--write", "write the entry into the client's configuration", alone=True),
         flag("--remove", "remove the entry from the client's configuration", alone=True),
+        flag("--hooks", "install hooks in the client's configuration, or remove them (--remove)"),
         flag("--list", "list the installed clients and their connections", alone=True),
         take("--scope", "configuration to use: user (default) or project (of this folder)",
             choices=("user", "project")),
