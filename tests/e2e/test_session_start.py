@@ -19,6 +19,7 @@ from tests.clients.hooks.test_dialects import EVENTS, PAYLOADS
 from tests.e2e.context_server import Stub, briefing, stub_server
 from tests.e2e.hooks import SILENT, Printed, Typist, make_typist, patient, started
 from tests.e2e.owners import owning
+from tests.e2e.process import until
 
 SECTIONS = ["pinned", "work", "warnings", "notes", "activity"]
 START = [client for client in PAYLOADS if client != "windsurf"]
@@ -174,6 +175,19 @@ def test_server_that_never_answers_is_named_within_the_time_limit(tmp_path: Path
     assert done.code == 0
     assert text_in(done.out) == f"Lithos is not reachable at {url}: memory is off in this session."
     assert done.err == ""
+
+
+@pytest.mark.slow
+def test_slow_server_is_not_called_unreachable(stub: Stub) -> None:
+    """Behaviour 315: a server that answers simple requests has only too much to do."""
+    stub.pause = threading.Event()
+
+    def hook_asks() -> bool:
+        told = payload("codex", source=f"{len(stub.calls)}").encode()
+        done = started(stub.data, *options("codex"), told=told, program=patient(3.0))
+        return done == SILENT and bool(stub.calls)
+
+    until(hook_asks)
 
 
 @pytest.mark.parametrize("client", [each for each in START if each != "copilot-cli"])

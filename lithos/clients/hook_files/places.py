@@ -91,7 +91,8 @@ HOOK_PLACES: Final[Mapping[str, HookPlace]] = {
     ),
     "codex": HookPlace(
         _codex,
-        "Open Codex, type /hooks and trust the hooks of Lithos. Until then, Codex ignores them.",
+        "Open Codex, type /hooks and trust the hooks of Lithos. Until then, Codex ignores them. If "
+        "config.toml has hooks = false under [features], Codex runs no hooks.",
     ),
     "cursor": HookPlace(
         _json(lambda it: it.home / ".cursor" / "hooks.json", ".cursor/hooks.json", _VERSION),

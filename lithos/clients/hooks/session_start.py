@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock, Timer
@@ -23,13 +24,16 @@ from lithos.clients.hooks.context_call import (
 )
 from lithos.clients.hooks.owner import HookOwner, Unreachable, in_project, wait_for_owner
 from lithos.clients.hooks.payload import Payload, agent_of, folder_of, repository_of, say
+from lithos.server.command.hook_failsafe import FAILURES
 
 #: Sections of the briefing. A start has no question, so it shows what is pinned, open, wrong or new.
 SECTIONS: Final = ("pinned", "work", "warnings", "notes", "activity")
 #: Seconds to wait for a server that is starting.
 PATIENCE: Final = 0.3
-#: Seconds before the end of the process at which a server that has not answered counts as not reachable.
-_MARGIN: Final = 0.15
+#: Seconds before the end of the process at which a server that has not answered gets a last, simple request,
+#: and seconds for the answer to it.
+_MARGIN: Final = 0.25
+_LAST_CHANCE: Final = 0.12
 
 
 def brief_session(
@@ -83,10 +87,16 @@ def _ask(owner: HookOwner, told: Payload, typed: Mapping[str, Any], since: str |
 
 
 def _call(owner: HookOwner, told: Payload, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the answer. If it does not come in time, print that the server is not reachable, and exit."""
+    """Return the answer. If it does not come in time, print that the server is not reachable, and exit.
+
+    A server that answers simple requests is only slow. Nothing is printed about it.
+    """
     speaking = Lock()
 
     def give_up() -> None:
+        with suppress(*FAILURES):
+            owner._replace(until=time.monotonic() + _LAST_CHANCE).check_health()
+            return
         if speaking.acquire(blocking=False):
             try:
                 say(told, _absence(owner.url))
