@@ -15,6 +15,7 @@ BRIDGE = (
 #: client waits (behaviour 244).
 HOOK = (
     "lithos.app.main, lithos.clients.hooks.briefing, lithos.clients.hooks.checkpoint, "
+    "lithos.clients.hooks.session_start, lithos.clients.hooks.prompting, "
     "lithos.kernel.databases.lock, lithos.clients.files_session_cursors, lithos.server.mcp.working_project"
 )
 #: Code that loads the built-in model, as nearly every server does.

@@ -18,6 +18,10 @@ CLIENTS = (
 #: Hosted clients. For these, `lithos connect` prints the steps in their settings.
 HOSTED = ("chatgpt", "claude-ai")
 _CLIENT: Final = take("--client NAME", "name of the client; without --agent, the agent is NAME@HOST")
+_EVENT: Final = take(
+    "--event NAME",
+    "event of the client, if its input names none; the answer has the client's form",
+)
 
 
 def agent(text: str) -> str:
@@ -38,9 +42,10 @@ COMMANDS: Final = (
         take("--agent NAME", "agent id for the audit log and private notes", agent),
         take("--since CURSOR", "show only changes after CURSOR, which an earlier call returned"),
         flag("--hook",
-            "run as a client's hook: if no server answers within a second, print nothing and exit with 0"),
+            "run as a client's hook: answer in the client's form within a second, and always exit with 0"),
         take("--session ID", "leave out passages that this session already printed"),
         _CLIENT,
+        _EVENT,
     ), group="read and search", place=30, hook="lithos.clients.hooks.briefing:run_hook"),
     CliCommand("checkpoint", "save what a session learned as a note on the running server",
         "lithos.clients.commands_sessions:run_checkpoint", (
@@ -50,6 +55,7 @@ COMMANDS: Final = (
                              "of today)"),
         take("--agent NAME", "agent that saves the text (default: CLIENT@HOST)", agent),
         _CLIENT,
+        _EVENT,
         flag("--hook",
             "run as a client's hook: save the text, or print a reminder for the agent; without a "
             "server, exit with 0"),
@@ -67,6 +73,7 @@ COMMANDS: Final = (
         flag("--remove", "remove the entry from the client's configuration", alone=True),
         flag("--allow-reads",
             "with --write: let the client run the tools that only read without a question"),
+        flag("--hooks", "install hooks in the client's configuration, or remove them (--remove)"),
         flag("--list", "list the installed clients and their connections", alone=True),
         take("--scope", "configuration to use: user (default) or project (of this folder)",
             choices=("user", "project")),

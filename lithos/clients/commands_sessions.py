@@ -13,7 +13,6 @@ from typing import Any
 import trio
 
 from lithos.clients.files_session_cursors import SessionBusy, SessionCursor, sessions_folder, told_session
-from lithos.clients.hooks.briefing import TOOL, arguments_of, text_of
 from lithos.clients.hooks.checkpoint import (
     LARGEST_FILE,
     LONGEST_TEXT,
@@ -24,6 +23,8 @@ from lithos.clients.hooks.checkpoint import (
     read_file,
     storing,
 )
+from lithos.clients.hooks.context_call import TOOL, arguments_of, text_of
+from lithos.clients.hooks.payload import Payload
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.asking import ask_tool, require_owner
 from lithos.server.command.output import tell
@@ -79,7 +80,7 @@ def run_checkpoint(session: CommandSession) -> int:
         raise CommandFailed(
             f"A session id has 1 to {_LONGEST_SESSION:,} characters. Give an id of that length.", 2
         )
-    checkpoint = checkpoint_of(_read_text(typed), typed, name, None)
+    checkpoint = checkpoint_of(_read_text(typed), typed, Payload())
     stored = trio.run(partial(_store, session, checkpoint))
     line = f"The text is already in {stored.path}; nothing was changed."
     if stored.status == "stored":

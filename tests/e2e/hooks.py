@@ -14,7 +14,7 @@ import pytest
 from attrs import frozen
 
 from lithos.app.main import main
-from lithos.clients.hooks import briefing, checkpoint
+from lithos.clients.hooks import briefing, checkpoint, session_start
 from lithos.server.command import hook_failsafe
 from tests.e2e.process import LITHOS, START_BOUND, clean_environment
 
@@ -54,6 +54,7 @@ class Typist:
             patch.setattr(hook_failsafe, "promise_silence", lambda: None)
             for module in (briefing, checkpoint):
                 patch.setattr(module, "DEADLINE", START_BOUND)
+            patch.setattr(session_start, "PATIENCE", 0.0)
             for name in {*os.environ} - clean_environment().keys():
                 patch.delenv(name)
             for name, value in clean_environment(env).items():

@@ -7,99 +7,25 @@ import os
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import define, field
 
 from lithos.server.command.hook_failsafe import DEADLINE
+from tests.e2e.context_server import Stub, briefing, stub_server
 from tests.e2e.hooks import BOUND, SILENT, Printed, Typist, make_typist, patient, started
 from tests.e2e.owners import owning
 from tests.e2e.process import START_BOUND, clean_environment, start_lithos, until
-
-
-def briefing(text: str = "# Briefing", **more: Any) -> dict[str, Any]:
-    """Return a fake answer of `lithos_context`."""
-    return {
-        "text": text, "tokens": len(text) // 4 + 1, "budget": 800, "items": [], "dropped": [], "warnings": [],
-        "cursor": "7", "receipt_id": "r", "degraded": False,
-    } | more  # fmt: skip
-
-
-@define
-class Stub:
-    """A fake server that owns a data directory and offers one tool."""
-
-    data: Path
-    typist: Typist
-    answer: Any = field(factory=briefing)
-    #: If set, these bytes are sent unchanged instead of the answer.
-    raw: bytes | None = None
-    status: int = 200
-    pause: threading.Event | None = None
-    #: If true, every request with a cursor gets the answer that nothing has changed.
-    tells_once: bool = False
-    calls: list[dict[str, Any]] = field(factory=list)
-    tokens: list[str | None] = field(factory=list)
-
-    def brief(self, *arguments: str, **more: Any) -> Printed:
-        return self.typist(self.data, "brief", *arguments, **more)
-
-    def expect_silence(self, *arguments: str, **more: Any) -> None:
-        assert self.brief("--hook", *arguments, **more) == SILENT
-
-    def take(self, message: Mapping[str, Any], authorization: str | None) -> bytes:
-        assert (message["method"], message["params"]["name"]) == ("tools/call", "lithos_context")
-        self.calls.append(dict(message["params"]["arguments"]))
-        self.tokens.append(authorization)
-        if self.pause is not None:
-            self.pause.wait(10)
-        if self.raw is not None:
-            return self.raw
-        if self.tells_once and "since" in self.calls[-1]:
-            self.answer = briefing("", cursor="8")
-        result = {"structuredContent": self.answer, "content": [], "isError": False}
-        return json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode()
-
-
-def serve(stub: Stub) -> ThreadingHTTPServer:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            size = int(self.headers["Content-Length"])
-            body = stub.take(json.loads(self.rfile.read(size)), self.headers.get("Authorization"))
-            try:
-                self.send_response(stub.status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-            except OSError:
-                self.close_connection = True  # the hook ended before it got the answer
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Log nothing, because no process reads the log pipe."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    return server
-
 
 typist = pytest.fixture(make_typist)
 
 
 @pytest.fixture
 def stub(tmp_path: Path, typist: Typist) -> Iterator[Stub]:
-    found = Stub(tmp_path / "data", typist)
-    server = serve(found)
-    with owning(found.data, f"http://127.0.0.1:{server.server_port}"):
+    with stub_server(tmp_path / "data", typist) as found:
         yield found
-    if found.pause is not None:
-        found.pause.set()
-    server.shutdown()
-    server.server_close()
 
 
 def start_hook(data: Path, *arguments: str) -> Printed:

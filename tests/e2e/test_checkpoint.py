@@ -152,11 +152,14 @@ def test_checkpoint_command_shows_errors_to_a_person(session: Session, tmp_path:
 
 
 def test_hook_prints_reminders_only_at_events_that_reach_the_model(session: Session) -> None:
-    """Behaviour 244: the reminder is plain text, because clients refuse JSON before a compaction."""
+    """Behaviour 244: before a compaction, the reminder is plain text, because clients refuse JSON there."""
     before = session.hook(told=event("PreCompact", trigger="auto"))
-    after = session.hook(told=event("SessionStart"))
+    after = session.hook(told=event("SessionStart", source="compact"))
     assert before.startswith("In the summary, keep")
-    assert after.startswith("The conversation was shortened.")
+    answer = json.loads(after)["hookSpecificOutput"]
+    assert answer["hookEventName"] == "SessionStart"
+    assert answer["additionalContext"].startswith("The conversation was shortened.")
+    assert session.hook(told=event("SessionStart", source="startup")) == ""
     assert "lithos_write" in session.hook()
     assert session.hook(told=event("SessionEnd", reason="clear")) == ""
     assert json.loads(session.hook("--json")).keys() == {"text"}

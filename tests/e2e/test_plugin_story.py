@@ -40,26 +40,36 @@ def run_hooks(plugin: Path, event: str, folder: Path, **told: str) -> list[str]:
 def expect_words(plugin: Path, event: str, folder: Path, **told: str) -> list[str]:
     """Return the outputs of the hooks that are not empty.
 
-    On a busy machine, the first attempts may time out.
+    On a busy machine, the first attempts may time out. Each attempt is another session, because an event is
+    answered only once.
     """
     printed: list[str] = []
-    for _ in range(6):
-        again = run_hooks(plugin, event, folder, **told)
+    for attempt in range(6):
+        again = run_hooks(plugin, event, folder, **told, session_id=f"{event} {attempt}")
         printed = [new or old for new, old in zip(again, printed or again, strict=True)]
         if all(printed):
             break
     return printed
 
 
+def context_in(printed: str, event: str) -> str:
+    """Return the text that the client adds to the model's context."""
+    answer = json.loads(printed)["hookSpecificOutput"]
+    assert answer["hookEventName"] == event
+    text: str = answer["additionalContext"]
+    return text
+
+
 def test_plugin_informs_a_session_through_its_hooks(tmp_path: Path) -> None:
-    """Behaviour 244: hooks are silent before a server runs.
+    """Behaviours 244 and 315: before a server runs, a session start says so.
 
     While a server runs, hooks print one briefing, and another briefing after a compaction.
     """
     plugin, folder = tmp_path / "plugin", tmp_path / "raft"
     folder.mkdir()
     assert main(["-d", str(tmp_path / "data"), "connect", "claude-code", "--plugin", str(plugin)]) == 0
-    assert run_hooks(plugin, "SessionStart", folder, source="startup") == [""]
+    (absent,) = expect_words(plugin, "SessionStart", folder, source="startup")
+    assert "Lithos is not reachable" in context_in(absent, "SessionStart")
     entry = json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["lithos"]
     environment = clean_environment(entry.get("env", {}))
     with stdio_program([entry["command"], *entry["args"]], environment) as server:
@@ -71,13 +81,13 @@ def test_plugin_informs_a_session_through_its_hooks(tmp_path: Path) -> None:
         server.call(2, "lithos_search", query="raft log")
         assert server.answer()["id"] == 2  # the note is now indexed
         (told,) = expect_words(plugin, "SessionStart", folder, source="startup")
-        assert "A raft log is replicated." in told
+        assert "A raft log is replicated." in context_in(told, "SessionStart")
         assert run_hooks(plugin, "SessionStart", folder, source="resume") == [""]
         (kept,) = expect_words(plugin, "PreCompact", folder, trigger="auto")
         assert kept.startswith("In the summary, keep")
         again, reminded = expect_words(plugin, "SessionStart", folder, source="compact")
         assert "A raft log is replicated." in again
-        assert reminded.startswith("The conversation was shortened.")
+        assert context_in(reminded, "SessionStart").startswith("The conversation was shortened.")
         assert run_hooks(plugin, "SessionEnd", folder, reason="clear") == [""]
         host = os.uname().nodename.partition(".")[0]
         checkpoints = tmp_path / "data" / "knowledge" / "checkpoints"
@@ -89,4 +99,4 @@ def test_plugin_informs_a_session_through_its_hooks(tmp_path: Path) -> None:
         assert f"author: claude-code@{host}\n" in kept_file.read_text()
         server.close_input()
         server.rest()
-    assert run_hooks(plugin, "SessionStart", folder, source="startup") == [""]
+    assert run_hooks(plugin, "PreCompact", folder, trigger="manual") == [""]

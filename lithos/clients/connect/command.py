@@ -80,10 +80,14 @@ def run_connect(session: CommandSession) -> int:
     Raises `CommandFailed` for unusable options or if the file must not be changed.
     """
     typed = session.typed
-    if "plugin" in typed:
+    if "plugin" in typed and not typed.get("hooks"):
         return run_plugin(session)
     if "instructions" in typed:
         return run_instructions(session)
+    if typed.get("hooks"):
+        from lithos.clients.hook_files.command import run_hooks
+
+        return run_hooks(session)
     target, around = find_target(session), Surroundings.here()
     name = typed.get("name", DEFAULT_NAME)
     if not _NAME.fullmatch(name):

@@ -9,7 +9,7 @@ import json
 import re
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import tomlkit
@@ -220,6 +220,30 @@ class TomlFormat(Format):
 
 def _item(value: Value) -> Any:
     return tomlkit.item(dict(value) if isinstance(value, Mapping) else list(value))
+
+
+def rewrite_json(text: str, change: Callable[[dict[str, Any]], None]) -> str:
+    """Return the text after `change` has changed its tree. Raises `CannotEdit`."""
+    try:
+        tree = _load(text, exact=False)
+    except InvalidText:
+        JsonFormat(()).tree(text)
+        raise HasComments from None
+    change(tree)
+    new, wanted = _dump(tree, text), _load(text, exact=True)
+    change(wanted)
+    # Numbers must keep their spelling, and those of `change` are compared in their spelling too.
+    if _load(new, exact=True) != _load(json.dumps(wanted), exact=True) or not _is_utf8(new):
+        raise CannotEdit("The hooks cannot be changed without changing other content.")
+    return new
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def is_bare(tree: object) -> bool:

@@ -113,7 +113,7 @@ def change_instructions(path: Path, new: str | None) -> Change:
 def run_instructions(session: CommandSession) -> int:
     """Run `lithos connect --instructions FILE`. Raises `CommandFailed`."""
     typed = session.typed
-    others = ("client", "write", "list", "plugin", "scope", "file", "name", "transport")
+    others = ("client", "write", "list", "plugin", "scope", "file", "name", "transport", "hooks")
     if unused := [each for each in others if typed.get(each) is not None and typed.get(each) is not False]:
         raise CommandFailed(f"Use --instructions without {', '.join(unused)}.", 2)
     # A line break in the name could end the block early.

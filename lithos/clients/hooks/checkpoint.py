@@ -19,9 +19,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from lithos.clients.hooks.owner import HookOwner, find_hook_owner
-from lithos.clients.hooks.payload import Payload, agent_of, folder_of, name_of, read_payload, repository_of
-from lithos.server.command.hook_failsafe import DEADLINE, FAILURES, print_text, printable
+from lithos.clients.hooks.owner import HookOwner, find_hook_owner, in_project
+from lithos.clients.hooks.payload import (
+    Payload,
+    agent_of,
+    folder_of,
+    is_first_answer,
+    name_of,
+    read_payload,
+    repository_of,
+    say,
+)
+from lithos.server.command.hook_failsafe import DEADLINE, FAILURES, printable
 
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation
@@ -36,18 +45,16 @@ def read_file(path: Path) -> str:
         return file.read(LARGEST_FILE).decode("utf-8", "replace").strip()
 
 
-def checkpoint_of(
-    text: str, typed: Mapping[str, Any], session: str | None, folder: Path | None
-) -> Checkpoint:
+def checkpoint_of(text: str, typed: Mapping[str, Any], told: Payload) -> Checkpoint:
     """Return the checkpoint for a text.
 
     Options of the command take precedence over values from the client.
     """
     return Checkpoint(
         text=text,
-        agent=agent_of(typed, os.environ),
-        session=typed.get("session") or session,
-        project=name_of(repository_of(folder_of(folder)).name),
+        agent=agent_of(typed, os.environ, told.sender),
+        session=typed.get("session") or told.session,
+        project=name_of(repository_of(folder_of(told.cwd)).name),
         at=time.gmtime(),
     )
 
@@ -211,43 +218,55 @@ ids of notes and tasks in use, and the task id, aspect, fence and expiry of each
 there is nothing to keep.
 """
 _AFTER: Final = """\
-The conversation was shortened. Before you continue, store the items that the summary lists under "To store in
-Lithos", one note per topic: use lithos_note_edit if the topic already has a note (check with lithos_search),
-otherwise lithos_write. Renew the claims that you still need with lithos_task_renew.
+The conversation was shortened. The items that the summary lists under "To store in Lithos" are not stored
+yet. Each topic has one note: lithos_note_edit changes a note that exists (lithos_search finds it), and
+lithos_write creates one. Claims end unless lithos_task_renew renews them.
 """
 _ANYTIME: Final = """\
 Before this session's context is lost, store in Lithos what it learned and other agents will need, one note
 per topic: use lithos_note_edit if the topic already has a note (check with lithos_search), otherwise
 lithos_write. Post task results with lithos_finding_post.
 """
-#: Reminders by event name, as in Claude Code.
-_BY_EVENT: Final = {"PreCompact": _BEFORE, "SessionStart": _AFTER, "PostCompact": "", "SessionEnd": ""}
 
 
-def reminder_for(event: str | None) -> str:
+def reminder_for(told: Payload) -> str:
     """Return the reminder for an event. If the agent would not see a reminder, the result is empty."""
-    return _ANYTIME if event is None else _BY_EVENT.get(event, _ANYTIME)
+    if not told.is_shown or told.kind in ("prompt", "end") or told.event == "PostCompact":
+        return ""
+    if told.kind == "compaction":
+        return _BEFORE
+    if told.kind == "start":
+        # Some clients run this hook at every start, because they ignore the matcher `compact`.
+        return _AFTER if told.source in (None, "compact") else ""
+    return _ANYTIME
 
 
 def run_hook(invocation: Invocation) -> int:
     """Store the text, or print a reminder. Always return 0."""
-    with suppress(NotStored, *FAILURES):
-        _checkpoint(invocation)
+    with suppress(*FAILURES):
+        told = read_payload(invocation.typed)
+        reminder = ""
+        with suppress(NotStored, *FAILURES):
+            reminder = _checkpoint(invocation, told)
+        say(told, reminder)
     return 0
 
 
-def _checkpoint(invocation: Invocation) -> None:
-    _, owner = find_hook_owner(invocation, time.monotonic() + DEADLINE)
-    told = read_payload()
-    text = _text_of(invocation, told)
+def _checkpoint(invocation: Invocation, told: Payload) -> str:
+    """Store the text, or return a reminder. Raises `FAILURES` and `NotStored`."""
+    text = "" if told.is_ignored else _text_of(invocation, told)
+    words = "" if text else reminder_for(told)
+    if not text and not words:
+        return ""
+    data, owner = find_hook_owner(invocation, time.monotonic() + DEADLINE)
     if text:
-        _store(owner, checkpoint_of(text, invocation.typed, told.session, told.cwd))
-        return
-    words = reminder_for(told.event)
-    if words:
-        owner.check_health()
-        words = printable(words)
-        print_text(json.dumps({"text": words}) if invocation.as_json else words)
+        _store(in_project(owner, told), checkpoint_of(text, invocation.typed, told))
+        return ""
+    owner.check_health()
+    if not is_first_answer(told, "checkpoint", data):
+        return ""
+    words = printable(words)
+    return json.dumps({"text": words}) if invocation.as_json and told.dialect is None else words
 
 
 def _text_of(invocation: Invocation, told: Payload) -> str:

@@ -6,10 +6,12 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from lithos.clients.hooks.payload import Payload, folder_of
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.hook_failsafe import NoHookOutput
 from lithos.server.settings import ServerConfig
@@ -19,6 +21,16 @@ if TYPE_CHECKING:
 
 #: Maximum number of bytes in an answer, including the text and the fields of all notes.
 _LARGEST_ANSWER: Final = 1_000_000
+#: Seconds between two checks whether a server has started.
+_PAUSE: Final = 0.02
+
+
+class Unreachable(NoHookOutput):
+    """Raised if no server answers at `place`, an address or else a data directory."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(f"no server answers at {place}")
+        self.place = place
 
 
 class HookOwner(NamedTuple):
@@ -27,6 +39,9 @@ class HookOwner(NamedTuple):
     url: str
     token: str | None
     until: float
+    #: Project and client session of the hook.
+    project: str | None = None
+    session: str | None = None
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the structured answer of a tool.
@@ -57,9 +72,13 @@ class HookOwner(NamedTuple):
     def _exchange(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
         import http.client
 
-        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        headers: dict[str, str | bytes] = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
+        headers |= self._origin
         parts = urlsplit(self.url)
         left = max(0.01, self.until - time.monotonic())
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=left)
@@ -69,21 +88,57 @@ class HookOwner(NamedTuple):
             content = response.read(_LARGEST_ANSWER + 1)
         except http.client.HTTPException as failure:
             raise NoHookOutput(str(failure)) from failure
+        except OSError as failure:
+            raise Unreachable(self.url) from failure
         finally:
             connection.close()
         if len(content) > _LARGEST_ANSWER:
             raise NoHookOutput("the answer is too large")
         return response.status, content
 
+    @property
+    def _origin(self) -> dict[str, str | bytes]:
+        """The headers with project and session, without the values that a header cannot contain."""
+        named = {"Lithos-Project": self.project, "Lithos-Session": self.session}
+        return {name: value.encode() for name, value in named.items() if value and value.isprintable()}
+
+
+def in_project(owner: HookOwner, told: Payload) -> HookOwner:
+    """Return the server with the project and the session in which the hook runs."""
+    return owner._replace(project=_project_of(folder_of(told.cwd)), session=told.session)
+
+
+def _project_of(folder: Path) -> str | None:
+    try:
+        module = import_module("lithos.server.mcp.working_project")
+    except ImportError:
+        return None
+    key: str | None = module.project_of(folder)
+    return key
+
 
 def find_hook_owner(invocation: Invocation, until: float) -> tuple[Path, HookOwner]:
     """Return the data directory, and the server that owns it now. Raises `FAILURES` (`silence`)."""
-    data, token = _find_data(invocation)
-    url, own_token = _read_owner(data)
-    return data, HookOwner(url, own_token or token, until)
+    data, token = find_data(invocation)
+    return data, read_hook_owner(data, token, until)
 
 
-def _find_data(invocation: Invocation) -> tuple[Path, str | None]:
+def wait_for_owner(data: Path, token: str | None, until: float, patience: float) -> HookOwner:
+    """Return the server that owns the data directory. Wait up to `patience` seconds for one that starts.
+
+    A client that starts the server over stdio runs its hooks at the same moment.
+    """
+    give_up = time.monotonic() + patience
+    while True:
+        try:
+            return read_hook_owner(data, token, until)
+        except NoHookOutput:
+            if time.monotonic() > give_up:
+                raise
+        time.sleep(_PAUSE)
+
+
+def find_data(invocation: Invocation) -> tuple[Path, str | None]:
     """Return the configured data directory, and the configured token.
 
     A data directory on the command line takes precedence over all settings. In that case no file is read.
@@ -134,15 +189,19 @@ def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
     return loaded.config.of(StorageConfig).data_dir, loaded.config.of(ServerConfig).auth_token
 
 
-def _read_owner(data: Path) -> tuple[str, str | None]:
-    """Return the address and token of the server that owns the data directory now.
+def read_hook_owner(data: Path, token: str | None, until: float) -> HookOwner:
+    """Return the server that owns the data directory now. Stopped servers are ignored.
 
-    Stopped servers are ignored.
+    Raises `Unreachable`, or `NoHookOutput` for a server that has no address yet.
     """
     from lithos.kernel.databases.lock import is_owned, read_owner
 
     lock = data / ".lithos" / "lock"
     record = read_owner(lock)
-    if record is None or record.url is None or not is_owned(lock):
-        raise NoHookOutput("no server with an address owns the data directory")
-    return record.url, record.token
+    if not is_owned(lock):
+        # The address of a private server changes with each start, so the data directory says more.
+        has_address = record is not None and record.url is not None and not record.private
+        raise Unreachable(str(record.url) if has_address and record else str(data.absolute()))
+    if record is None or record.url is None:
+        raise NoHookOutput("the server that owns the data directory has no address yet")
+    return HookOwner(record.url, record.token or token, until)

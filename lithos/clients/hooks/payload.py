@@ -3,8 +3,9 @@
 Stdin contains a JSON object or a text to save. Both the size of the input and the time to read it are
 limited.
 
-The fields are those of Claude Code's hooks, which other clients have adopted: `hook_event_name`, `source`
-(why a session starts), `session_id`, `cwd`, and `compact_summary` after a compaction.
+Most fields are those of Claude Code's hooks, which other clients have adopted: `hook_event_name`, `source`
+(why a session starts), `session_id`, `cwd`, `prompt`, and `compact_summary` after a compaction. Other clients
+have other names for them (`dialects`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from lithos.clients.files_hook_events import events_file, is_first
+from lithos.clients.hooks.dialects import DIALECTS, KINDS, Kind, form_of, recognise, shows
+from lithos.server.command.hook_failsafe import print_text
 
 
 def folder_of(told: Path | None) -> Path:
@@ -49,16 +54,17 @@ _UNKNOWN: Final = "lithos"
 _LONGEST: Final = 200
 
 
-def agent_of(typed: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+def agent_of(typed: Mapping[str, Any], environment: Mapping[str, str], sender: str | None = None) -> str:
     """Return the agent id of `--agent`, or else `CLIENT@HOST`.
 
-    CLIENT is `--client`, or is found in the environment.
+    CLIENT is `sender`, the client that a payload names. Otherwise it is `--client`, or is found in the
+    environment.
     """
     agent = typed.get("agent")
     if agent:
         return str(agent)
     known = (name for variable, name in _CLIENTS.items() if environment.get(variable))
-    client = typed.get("client") or next(known, _UNKNOWN)
+    client = sender or typed.get("client") or next(known, _UNKNOWN)
     return f"{client}@{host_name()}"[:_LONGEST]
 
 
@@ -67,11 +73,13 @@ def host_name() -> str:
     return os.uname().nodename.partition(".")[0] or "localhost"
 
 
-#: Maximum number of bytes that are read from stdin. A hook's JSON has about 1 kB, and a summary about 20 kB.
-LARGEST: Final = 262_144
+#: Maximum number of bytes that are read from stdin. A hook's JSON has about 1 kB, a summary about 20 kB, and
+#: a prompt with pasted files some 100 kB.
+LARGEST: Final = 1_000_000
 #: Maximum number of seconds to read stdin. A client writes before it starts the hook, or immediately after.
 _PATIENCE: Final = 0.15
 _LONGEST_NAME: Final = 1_000
+_NO_OPTIONS: Final[Mapping[str, Any]] = {}
 
 
 class Payload(NamedTuple):
@@ -82,38 +90,107 @@ class Payload(NamedTuple):
     session: str | None = None
     cwd: Path | None = None
     text: str | None = None
+    prompt: str | None = None
+    #: Client that the payload itself names.
+    sender: str | None = None
+    #: Key of the dialect in which the client expects the answer. None for a person or an unknown client.
+    dialect: str | None = None
+    #: Whether the hook must stay silent: the payload is damaged, or comes from a subagent.
+    is_ignored: bool = False
+
+    @property
+    def kind(self) -> Kind | None:
+        """The kind of the event, or None for an unknown event."""
+        return KINDS.get(self.event or "")
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the model sees a text in the answer."""
+        return not self.is_ignored and (self.dialect is None or shows(self.dialect, self.event or ""))
+
+    def rendered(self, text: str) -> str:
+        """Return the answer with this text for the model in the form that the client reads."""
+        # Strict parsers refuse half a surrogate pair.
+        text = text.encode("utf-8", "replace").decode()
+        if self.dialect is None:
+            return text
+        event = self.event or ""
+        return form_of(self.dialect, event)(event, text)
 
 
-def read_payload(descriptor: int = 0) -> Payload:
-    """Return the payload from stdin.
+def say(told: Payload, text: str) -> None:
+    """Print the answer with this text for the model, or nothing. Raises `OSError` if no process reads it."""
+    if answer := told.rendered(text):
+        print_text(answer)
 
-    For a terminal, a closed stdin or an empty pipe, the payload is empty.
+
+def is_first_answer(told: Payload, command: str, data: Path) -> bool:
+    """Return whether no other hook of this command answers this event. Raises `OSError`.
+
+    Without a session, events cannot be compared, so each of them is the first.
     """
-    return parse_payload(_read(descriptor))
+    if told.session is None or told.kind is None:
+        return True
+    what = (command, str(data.absolute()), told.session, told.kind, told.source, told.prompt)
+    return is_first(events_file(os.environ), *what)
 
 
-def parse_payload(data: bytes) -> Payload:
+def read_payload(typed: Mapping[str, Any], descriptor: int = 0) -> Payload:
+    """Return the payload from stdin. The options `--client` and `--event` complete it.
+
+    For a terminal, a closed stdin or an empty pipe, the payload has only the values of these options.
+    """
+    return parse_payload(_read(descriptor), typed, os.environ)
+
+
+def parse_payload(
+    data: bytes, typed: Mapping[str, Any] = _NO_OPTIONS, environment: Mapping[str, str] = _NO_OPTIONS
+) -> Payload:
     """Return the payload in these bytes: the fields of a JSON object, or any other text unchanged."""
-    text = data.decode("utf-8", "replace").strip()
-    if not text.startswith("{"):
-        return Payload(text=text or None)
+    told = Payload(event=typed.get("event"))
+    text = data.decode("utf-8", "replace").removeprefix("\ufeff").strip()
     try:
-        found = json.loads(text)
+        found = json.loads(text) if text.startswith(("{", "[")) else text
     except (ValueError, RecursionError):
-        return Payload()  # A truncated object is not a text to save.
-    cwd = _text(found, "cwd")
-    return Payload(
-        event=_text(found, "hook_event_name"),
-        source=_text(found, "source"),
-        session=_text(found, "session_id"),
+        # A truncated object is not a text to save, but a Markdown text may begin with a bracket.
+        found = None if text.startswith("{") else text
+    if isinstance(found, str):
+        return told._replace(text=found or None, dialect=_dialect_of(told, typed))
+    if not isinstance(found, dict):
+        return told._replace(is_ignored=True, dialect=_dialect_of(told, typed))
+    told = _fields_of(found, told)
+    told = told._replace(sender=recognise(found, environment))
+    told = told._replace(dialect=_dialect_of(told, typed))
+    folder = environment.get(DIALECTS[told.dialect].folder) if told.dialect else None
+    return told._replace(cwd=Path(folder)) if folder and told.cwd is None else told
+
+
+def _fields_of(found: Mapping[str, Any], told: Payload) -> Payload:
+    roots = found.get("workspace_roots")  # Cursor runs the user's hooks in its own folder.
+    cwd = _text({"cwd": roots[0]}, "cwd") if isinstance(roots, list) and roots else _text(found, "cwd")
+    return told._replace(
+        event=_text(found, "hook_event_name", "hookEventName", "agent_action_name") or told.event,
+        source=_text(found, "source", "trigger"),
+        session=_text(found, "session_id", "sessionId", "conversation_id", "trajectory_id"),
         cwd=None if cwd is None or "\0" in cwd else Path(cwd),
-        text=_text(found, "compact_summary", LARGEST),
+        text=_text(found, "compact_summary", most=LARGEST),
+        prompt=_text(found, "prompt", most=LARGEST),
+        is_ignored=any(isinstance(found.get(key), str) for key in ("agent_id", "parentID")),
     )
 
 
-def _text(found: Mapping[str, Any], key: str, most: int = _LONGEST_NAME) -> str | None:
-    value = found.get(key)
-    return value if isinstance(value, str) and value.strip() and len(value) <= most else None
+def _dialect_of(told: Payload, typed: Mapping[str, Any]) -> str | None:
+    """Return the key of the dialect. A payload without an event is not one of a client's hooks."""
+    if told.event is None:
+        return None
+    client = typed.get("client")
+    return told.sender or (client if client in DIALECTS else "claude-code")
+
+
+def _text(found: Mapping[str, Any], *keys: str, most: int = _LONGEST_NAME) -> str | None:
+    values = (found.get(key) for key in keys)
+    usable = (v for v in values if isinstance(v, str) and v.strip() and len(v) <= most)
+    return next(usable, None)
 
 
 def _read(descriptor: int) -> bytes:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any, Final
 
 from lithos import __version__
+from lithos.clients.hooks.entries import guarded, hooks_for
 from lithos.server.command.declaring import Invocation
 
 SKILL: Final = "lithos"
@@ -49,8 +49,6 @@ def run_skill(invocation: Invocation) -> int:
     return 0
 
 
-#: Number of seconds after which the client cancels a hook. A hook normally ends within one second.
-_TIMEOUT: Final = 5
 CLIENT: Final = "claude-code"
 
 
@@ -59,32 +57,19 @@ def make_hooks(program: Sequence[str], options: Sequence[str]) -> dict[str, Any]
 
     If the program no longer exists, the hooks print nothing.
     """
-    words = shlex.join([*program, *options])
-    return hooks_of(f"[ -x {shlex.quote(program[0])} ] || exit 0; exec {words}")
+    return hooks_of(guarded(program, options))
 
 
 def hooks_of(begin: str) -> dict[str, Any]:
-    """Return hooks for a client.
+    """Return the hooks for the plugin.
 
     Each shell line begins with `begin`, which starts Lithos with its global options.
     """
-    brief = _command(f"{begin} brief --hook --client {CLIENT}")
-    checkpoint = _command(f"{begin} checkpoint --hook --client {CLIENT}")
     return {
-        "description": "Lithos: a briefing when a session starts, and a reminder before its context is lost.",
-        "hooks": {
-            "SessionStart": [
-                {"matcher": "startup|resume|clear|compact", "hooks": [brief]},
-                {"matcher": "compact", "hooks": [checkpoint]},
-            ],
-            "PreCompact": [{"matcher": "manual|auto", "hooks": [checkpoint]}],
-            "SessionEnd": [{"hooks": [checkpoint]}],
-        },
+        "description": "Lithos: a briefing when a session starts, passages that match a prompt, and a "
+        "reminder before the context is lost.",
+        "hooks": hooks_for(CLIENT, begin),
     }
-
-
-def _command(line: str) -> dict[str, Any]:
-    return {"type": "command", "command": line, "timeout": _TIMEOUT}
 
 
 NAME: Final = "lithos"

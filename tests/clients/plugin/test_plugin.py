@@ -22,6 +22,7 @@ from tests.release import bundle
 #: Events and matchers that the plugin uses, from the client's hooks reference.
 EVENTS = {
     "SessionStart": {"startup", "resume", "clear", "compact"},
+    "UserPromptSubmit": set[str](),
     "PreCompact": {"manual", "auto"},
     "SessionEnd": set[str](),
 }
@@ -104,7 +105,7 @@ def test_hooks_use_only_existing_command_options(tmp_path: Path) -> None:
             "brief",
             "checkpoint",
         ]
-        for line in (line for group in lines.values() for line in group):
+        for event, line in ((event, line) for event, group in lines.items() for line in group):
             words = subprocess.run(
                 ["sh", "-c", line.replace("exec ", "exec printf '%s\\n' ")],
                 capture_output=True, text=True, check=True, cwd=tmp_path,
@@ -113,7 +114,7 @@ def test_hooks_use_only_existing_command_options(tmp_path: Path) -> None:
             start = words.index("lithos") + 1
             parsed = parse_arguments(words[start:])
             assert parsed.command in ("brief", "checkpoint")
-            assert parsed.typed == {"hook": True, "client": "claude-code"}
+            assert parsed.typed == {"hook": True, "client": "claude-code", "event": event}
             assert parsed.data_dir == Path("/my data" if form == "own" else "/home/ann/Lithos")
 
 

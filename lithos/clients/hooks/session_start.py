@@ -1,0 +1,113 @@
+"""The hook at the start of a session: a briefing of the project, or one line if no server is reachable."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock, Timer
+from typing import Any, Final
+
+from lithos.clients.files_session_cursors import sessions_folder, told_session
+from lithos.clients.hooks.context_call import (
+    FORGOT,
+    TOOL,
+    arguments_of,
+    checked,
+    concern_of,
+    cursor_of,
+    hook_budget,
+    shown,
+)
+from lithos.clients.hooks.owner import HookOwner, Unreachable, in_project, wait_for_owner
+from lithos.clients.hooks.payload import Payload, agent_of, folder_of, repository_of, say
+from lithos.server.command.hook_failsafe import FAILURES
+
+#: Sections of the briefing. A start has no question, so it shows what is pinned, open, wrong or new.
+SECTIONS: Final = ("pinned", "work", "warnings", "notes", "activity")
+#: Seconds to wait for a server that is starting.
+PATIENCE: Final = 0.3
+#: Seconds before the end of the process at which a server that has not answered gets a last, simple request,
+#: and seconds for the answer to it.
+_MARGIN: Final = 0.25
+_LAST_CHANCE: Final = 0.12
+
+
+def brief_session(
+    told: Payload, typed: Mapping[str, Any], data: Path, token: str | None, until: float
+) -> None:
+    """Print the briefing. Raises `FAILURES`, and `SessionBusy` if another hook of the session runs."""
+    try:
+        owner = in_project(wait_for_owner(data, token, until, PATIENCE), told)
+        session = typed.get("session", told.session)
+        if session is None:
+            say(told, shown(_ask(owner, told, typed, None)))
+            return
+        with told_session(sessions_folder(os.environ), data, session, until - time.monotonic()) as cursor:
+            seen = None if told.source in FORGOT else cursor.cursor or _last_visit(owner, told, typed, data)
+            answer = _ask(owner, told, typed, seen)
+            say(told, shown(answer))
+            if after := cursor_of(answer):
+                cursor.store(after)
+                _last_visit(owner, told, typed, data, after)
+    except Unreachable as failure:
+        say(told, _absence(failure.place))
+
+
+def _absence(place: str) -> str:
+    return f"Lithos is not reachable at {place}: memory is off in this session."
+
+
+def _last_visit(
+    owner: HookOwner, told: Payload, typed: Mapping[str, Any], data: Path, store: str | None = None
+) -> str | None:
+    """Return the cursor of the agent's last session in this project. With `store`, replace it first."""
+    project = owner.project or str(repository_of(folder_of(told.cwd)))
+    name = f"{agent_of(typed, os.environ, told.sender)}\0{project}"
+    # No client has such a session id. The digest keeps it within the bound of an id.
+    key = f"visit {sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()}"
+    left = max(0.0, owner.until - time.monotonic())
+    with told_session(sessions_folder(os.environ), data, key, left) as visit:
+        if store is not None:
+            visit.store(store)
+        return visit.cursor
+
+
+def _ask(owner: HookOwner, told: Payload, typed: Mapping[str, Any], since: str | None) -> Mapping[str, Any]:
+    agent = agent_of(typed, os.environ, told.sender)
+    asked = arguments_of({**typed, "budget": hook_budget(typed), "agent": agent}, since)
+    answer = _call(owner, told, {**asked, "sections": SECTIONS})
+    if answer.get("code") == "invalid_input" and "query" not in asked:
+        # A server that was started before an update of Lithos knows only briefings with a question.
+        answer = _call(owner, told, {**asked, "query": concern_of(folder_of(told.cwd))})
+    return checked(answer)
+
+
+def _call(owner: HookOwner, told: Payload, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the answer. If it does not come in time, print that the server is not reachable, and exit.
+
+    A server that answers simple requests is only slow. Nothing is printed about it.
+    """
+    speaking = Lock()
+
+    def give_up() -> None:
+        with suppress(*FAILURES):
+            owner._replace(until=time.monotonic() + _LAST_CHANCE).check_health()
+            return
+        if speaking.acquire(blocking=False):
+            try:
+                say(told, _absence(owner.url))
+            finally:
+                os._exit(0)
+
+    timer = Timer(max(0.0, owner.until - _MARGIN - time.monotonic()), give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        return owner.call(TOOL, arguments)
+    finally:
+        timer.cancel()
+        speaking.acquire()  # If the timer already prints, this thread must not print as well.
