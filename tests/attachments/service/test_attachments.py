@@ -210,7 +210,7 @@ def test_git_status_stays_clean_after_attachments_are_read(tmp_path):
 
 
 async def test_attachment_belongs_to_the_project_of_its_folder(tmp_path):
-    """Behaviour 319: also after the configuration gives the folder another project."""
+    """Behaviour 418: also after the configuration gives the folder another project."""
     fill(tmp_path / "vault")
     (tmp_path / "vault/work").mkdir()
     (tmp_path / "vault/work/rack.txt").write_text("Zebra rack wiring in the cellar.")

@@ -31,13 +31,13 @@ RULES = ProjectRules("project", FOLDERS)
     ],
 )
 def test_property_names_the_projects_of_a_note(value: Any, keys: tuple[str, ...]) -> None:
-    """Behaviour 318: the property decides, whatever the folder of the note is."""
+    """Behaviour 417: the property decides, whatever the folder of the note is."""
     assert RULES.keys("blog/a.md", {"project": value}) == keys
 
 
 @pytest.mark.parametrize("value", [None, 7, True, "", "  ", "a\nb", [], [3], {"name": "shop"}, "x" * 2_000])
 def test_unusable_property_leaves_the_choice_to_the_folder(value: Any) -> None:
-    """Behaviour 318: a person may use the property for something else."""
+    """Behaviour 417: a person may use the property for something else."""
     assert RULES.keys("blog/a.md", {"project": value}) == ("blog",)
     assert RULES.keys("a.md", {"project": value}) == ()
 
@@ -55,7 +55,7 @@ def test_unusable_property_leaves_the_choice_to_the_folder(value: Any) -> None:
     ],
 )
 def test_innermost_configured_folder_gives_the_project(path: str, keys: tuple[str, ...]) -> None:
-    """Behaviour 318"""
+    """Behaviour 417"""
     assert RULES.keys(path, {}) == keys
 
 

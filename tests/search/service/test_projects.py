@@ -81,7 +81,7 @@ ANSWERS: Final[tuple[tuple[str | None, set[str]], ...]] = (
 
 
 async def test_project_filters_every_way_to_find_a_note(tmp_path: Path) -> None:
-    """Behaviour 319: with each mode and tool, only notes of the project are found."""
+    """Behaviour 418: with each mode and tool, only notes of the project are found."""
     async with vault(tmp_path) as lithos:
         for way, (tool, arguments) in WAYS.items():
             for project, expected in ANSWERS:
@@ -107,7 +107,7 @@ async def projects_of(lithos: Lithos, tool: str, own: str | None, **arguments: A
 
 
 async def test_rows_name_only_projects_other_than_that_of_the_session(tmp_path: Path) -> None:
-    """Behaviour 320"""
+    """Behaviour 419"""
     foreign = {"blog": BLOG, "other-shop": "github.com/other/shop"}
     every = {
         **foreign, "shop": SHOP, "shop-name": "Shop", "both": BLOG, "folder": SHOP,
@@ -125,7 +125,7 @@ async def test_rows_name_only_projects_other_than_that_of_the_session(tmp_path: 
 
 
 async def test_short_name_of_the_own_project_means_only_that_project(tmp_path: Path) -> None:
-    """Behaviour 319: `shop` alone would also mean github.com/other/shop."""
+    """Behaviour 418: `shop` alone would also mean github.com/other/shop."""
     async with vault(tmp_path) as lithos:
         in_shop = evolve(OWNER, project=SHOP)
         answer = await lithos.server.tools.call("lithos_list", {"project": "shop"}, in_shop)
@@ -133,7 +133,7 @@ async def test_short_name_of_the_own_project_means_only_that_project(tmp_path: P
 
 
 async def test_unknown_project_is_reported_with_similar_names(tmp_path: Path) -> None:
-    """Behaviour 319"""
+    """Behaviour 418"""
     async with vault(tmp_path) as lithos:
         for tool, arguments in (("lithos_search", {"query": "zebra"}), ("lithos_list", {}),
                                 ("lithos_retrieve", {"query": "zebra"})):  # fmt: skip
@@ -152,7 +152,7 @@ async def test_unknown_project_is_reported_with_similar_names(tmp_path: Path) ->
 
 
 async def test_edited_property_moves_a_note_to_another_project(tmp_path: Path) -> None:
-    """Behaviour 318: an editor changes the file, and searches follow."""
+    """Behaviour 417: an editor changes the file, and searches follow."""
     async with vault(tmp_path) as lithos:
         file = lithos.knowledge / "none.md"
         for head, project in ((f"project: {SHOP}", SHOP), ("project: [blog]", "blog"), ("", "")):
@@ -169,7 +169,7 @@ async def test_edited_property_moves_a_note_to_another_project(tmp_path: Path) -
 
 
 async def test_changed_configuration_indexes_only_the_notes_concerned(tmp_path: Path) -> None:
-    """Behaviour 318: the next start gives the notes of the folder another project."""
+    """Behaviour 417: the next start gives the notes of the folder another project."""
     async with vault(tmp_path) as lithos:
         assert "folder" in await titles(lithos, "lithos_search", query="zebra", project=SHOP)
     for sections, expected in (
@@ -197,7 +197,7 @@ async def test_index_of_the_format_without_projects_is_rebuilt(tmp_path: Path) -
 
 
 async def test_links_and_earlier_questions_lead_to_no_note_of_another_project(tmp_path: Path) -> None:
-    """Behaviour 319: the scouts of lithos_retrieve, too, obey the filter."""
+    """Behaviour 418: the scouts of lithos_retrieve, too, obey the filter."""
     put_note(tmp_path, "seed.md", f"---\nproject: {SHOP}\n---\n\n# Seed\n\nZebra. [[Linked]] [[Kin]]\n")
     put_note(tmp_path, "linked.md", f"---\nproject: {BLOG}\n---\n\n# Linked\n\nOther words entirely.\n")
     put_note(tmp_path, "kin.md", f"---\nproject: {SHOP}\n---\n\n# Kin\n\nDifferent text again.\n")
@@ -213,7 +213,7 @@ async def test_links_and_earlier_questions_lead_to_no_note_of_another_project(tm
 
 
 async def test_cache_lookup_answers_only_from_the_project(tmp_path: Path) -> None:
-    """Behaviour 319: by match, by web page and by an earlier citation."""
+    """Behaviour 418: by match, by web page and by an earlier citation."""
     text = "How zebras get their stripes: melanocytes in the skin of the zebra make the stripes."
     question, page = "how do zebras get their stripes", "https://example.org/zebra"
     async with serving(tmp_path) as lithos:
