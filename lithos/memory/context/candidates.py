@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from heapq import nlargest
 from typing import Final
 
 from attrs import define, field, frozen
@@ -21,6 +22,9 @@ _WIDER: Final = 4
 #: Minimum score, relative to the best score, of a note that the findings of the task name.
 _OF_TASK: Final = 0.5
 _TASK_SCOUT: Final = "task_context"
+#: Maximum number of newest notes in a briefing without a query, and the difference of their scores by place.
+_NEWEST: Final = 12
+_PER_PLACE: Final = 0.05
 
 
 @frozen
@@ -60,12 +64,15 @@ class Candidates:
     async def find(
         self, request: RetrieveRequest, *, is_followup: bool = False, ranking: HybridRanking | None = None
     ) -> AsyncIterator[RankedCandidates]:
-        """Yield the candidates for a request.
+        """Yield the candidates for a request. Without a query, these are the newest notes.
 
         If the block raises an exception, a receipt records the failure.
 
         Raises `InvalidInput`. If LCMA is off and no index answers, raises `SearchBackendFailed`.
         """
+        if not request.query.strip():
+            yield await self._find_newest(request)
+            return
         if not self._retrieve.is_enabled:
             yield await self._search_for(request)
             return
@@ -93,6 +100,19 @@ class Candidates:
                 keep=keep,
             )
 
+    async def _find_newest(self, request: RetrieveRequest) -> RankedCandidates:
+        """Return the notes that changed last."""
+        admitted = await request.gate.admit(self._catalogue)
+        newest = nlargest(_NEWEST, admitted, key=lambda entry: (entry.note.updated_at, entry.note.id))
+        return RankedCandidates(
+            [
+                ContextCandidate(entry, 1 - place * _PER_PLACE, ("is among the newest notes",))
+                for place, entry in enumerate(newest)
+            ],
+            Terms(),
+            keep=_keep_nothing,
+        )
+
     async def _search_for(self, request: RetrieveRequest) -> RankedCandidates:
         """Return the best results of a hybrid search that pass the access filter."""
         await self._visibility.reach()
@@ -109,8 +129,10 @@ class Candidates:
             if len(found) >= request.limit or ranking.is_all:
                 break
             wanted *= _WIDER
+        notes = found[: request.limit]
+        return RankedCandidates(notes, ranking.terms, None, bool(ranking.failed), keep=_keep_nothing)
 
-        async def keep(shown: frozenset[str], tokens: int) -> bool:
-            return True
 
-        return RankedCandidates(found[: request.limit], ranking.terms, None, bool(ranking.failed), keep=keep)
+async def _keep_nothing(shown: frozenset[str], tokens: int) -> bool:
+    """Store no receipt, because nothing is learned without a query or without LCMA."""
+    return True

@@ -8,6 +8,7 @@ from lithos.kernel.parts import Parts
 from lithos.memory.briefing.briefing import Item
 from lithos.memory.briefing.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
 from lithos.memory.context.context import SECTIONS, Context, ContextAnswer, ContextRequest, WaitingKeys
+from lithos.memory.context.opening import OPENING
 from lithos.notes.service.row_kinds import ATTACHMENT, read_kinds
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.other_files import OtherHit
@@ -48,7 +49,10 @@ class ContextTool:
     )
     since: str | None = argument("Only changes since this cursor of an earlier answer.", None, bound=LOOKUP)
     sections: tuple[str, ...] | None = argument(
-        f"Any of {', '.join(SECTIONS)}; default: all.", None, bound=FILTERS, is_rare=True
+        f"Any of {', '.join(SECTIONS)} (the default), {', '.join(OPENING)}.",
+        None,
+        bound=FILTERS,
+        is_rare=True,
     )
     explain: bool = argument(
         "Compact answers: also why each excerpt was chosen, and the excerpts left out.",
@@ -115,7 +119,10 @@ def trouble_row(kind: str, reason: str) -> dict[str, Any]:
 
 def item_row(item: Item) -> dict[str, Any]:
     """Return the row of one excerpt. Long names are shortened as in the text of the briefing."""
-    return row_of(item) | {
+    row = row_of(item)
+    if not item.project:
+        del row["project"]
+    return row | {
         "section": item.section[: 4 * SECTION_SHOWN],
         "title": one_line(item.title, TITLE_SHOWN),
         "path": item.path if len(item.path) <= 4 * PATH_SHOWN else one_line(item.path, 4 * PATH_SHOWN),

@@ -15,7 +15,9 @@ from attrs import frozen
 
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, LithosError, TaskNotFound
-from lithos.memory.briefing.briefing import Briefing, Material
+from lithos.memory.briefing.briefing import Briefing
+from lithos.memory.briefing.material import Material
+from lithos.memory.briefing.opening import PinnedNotes
 from lithos.memory.context.context import (
     NOTHING_TOLD,
     BriefingMaterial,
@@ -24,6 +26,7 @@ from lithos.memory.context.context import (
     ContextRequest,
 )
 from lithos.memory.retrieve.retrieve import RetrieveRequest
+from lithos.tasks.model.open_tasks import join_tasks
 from lithos.tasks.service.coordination import Coordination
 from lithos.text.snippet import Terms
 from lithos.vaults.service.retrieving import JointRetrieve
@@ -140,6 +143,12 @@ def _join(every: Sequence[Material]) -> Material:
         activity=[line for each in every for line in each.activity],
         decisions=[line for each in every for line in each.decisions],
         withheld=[left for each in every for left in each.withheld],
+        pinned=PinnedNotes(
+            [note for each in every for note in each.pinned.shown], sum(each.pinned.total for each in every)
+        ),
+        work=join_tasks([each.work for each in every]),
+        is_opening=any(each.is_opening for each in every),
+        has_query=all(each.has_query for each in every),
     )
 
 
@@ -156,6 +165,13 @@ def _qualified(name: str, material: Material) -> Material:
         sources=[attrs.evolve(each, id=f"{name}:{each.id}") for each in material.sources],
         withheld=[attrs.evolve(each, id=f"{name}:{each.id}") for each in material.withheld],
         warnings=[attrs.evolve(each, note_id=f"{name}:{each.note_id}") for each in material.warnings],
+        pinned=attrs.evolve(
+            material.pinned,
+            shown=[
+                attrs.evolve(each, id=f"{name}:{each.id}", path=f"{name}: {each.path}")
+                for each in material.pinned.shown
+            ],
+        ),
     )
 
 
