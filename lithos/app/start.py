@@ -99,7 +99,7 @@ class Startup:
             token.run_sync_soon(self._show, known)
 
         def fill() -> tuple[Catalogue, ScanResult]:
-            filled = Catalogue(NoteRecords(rows), self._catalogue.style)
+            filled = self._catalogue.like(NoteRecords(rows))
             rule = self._guard.start_rule()
             now = self._clock()
             place_moved(self._moves, files, filled)

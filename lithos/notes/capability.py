@@ -37,6 +37,7 @@ from lithos.notes.opening import (
     make_moves,
     open_manifest,
     open_notes,
+    project_rules,
     recover_files,
     style_of,
 )
@@ -214,6 +215,7 @@ NOTES = Capability(
         ScannedRows,
         make_records,
         style_of,
+        project_rules,
         make_moves,
         make_copy_merges,
         Catalogue,

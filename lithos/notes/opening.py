@@ -18,6 +18,8 @@ from lithos.notes.files.manifest import Manifest
 from lithos.notes.files.values import Kept
 from lithos.notes.files.vault_settings import VaultSettings
 from lithos.notes.model.ignored import Ignored
+from lithos.notes.model.note_projects import ProjectRules
+from lithos.notes.settings import AgentsConfig, IndexConfig
 from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 log = get_logger("lithos.app")
@@ -27,6 +29,11 @@ def style_of(storage: StorageConfig) -> VaultStyle:
     """Return the rules for reading and writing the notes of a configuration."""
     base = PLAIN if storage.vault is None else VaultStyle.of_foreign()
     return evolve(base, knows_copies=storage.conflict_copies != "ignore")
+
+
+def project_rules(index: IndexConfig, folders: AgentsConfig) -> ProjectRules:
+    """Return the rules that find the projects of a note."""
+    return ProjectRules(index.project_property, folders.projects)
 
 
 def open_notes(storage: StorageConfig) -> NoteFiles:

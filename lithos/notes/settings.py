@@ -1,4 +1,4 @@
-"""Settings for notes: how Lithos detects file changes, and what agents may change."""
+"""Settings for notes: how Lithos detects changes, what agents may change, and the projects of notes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from attrs import frozen
 
 from lithos.kernel.configuration.rules import Rule, are_patterns, setting, whole
 from lithos.kernel.configuration.sections import SettingsSection
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.projects import PROPERTY, normalise_project
 
 
 @frozen(kw_only=True)
@@ -25,6 +27,15 @@ class IndexConfig:
         "How Lithos detects external edits. `native` uses notifications of the operating system, "
         "and `poll` compares the files regularly. `auto` polls only if notifications do not work.",
     )
+    project_property: str = setting(
+        PROPERTY,
+        "Frontmatter property with the projects of a note. If it is empty, no property counts.",
+        Rule("a text of at most 100 printable characters", lambda name: len(name) <= 100 and _is_line(name)),
+    )
+
+
+def _is_line(text: str) -> bool:
+    return text.isprintable() and text == text.strip()
 
 
 def _are_agent_scopes(given: Mapping[str, Mapping[str, Sequence[str]]]) -> bool:
@@ -44,9 +55,30 @@ AGENT_SCOPES = Rule(
 )
 
 
+#: Maximum number of folders in `projects`, and maximum number of characters of a folder.
+_MOST_FOLDERS: Final = 1_000
+_LONGEST_FOLDER: Final = 500
+
+
+def _are_projects(given: Mapping[str, str]) -> bool:
+    return len(given) <= _MOST_FOLDERS and all(map(_is_folder, given)) and all(map(_is_key, given.values()))
+
+
+def _is_folder(text: str) -> bool:
+    parts = text.removesuffix("/").split("/")
+    return _is_line(text) and len(text) <= _LONGEST_FOLDER and not {"", ".", ".."} & set(parts)
+
+
+def _is_key(text: str) -> bool:
+    try:
+        return bool(normalise_project(text))
+    except InvalidInput:
+        return False
+
+
 @frozen(kw_only=True)
 class AgentsConfig:
-    """Settings for the paths that agents may change."""
+    """Settings at the top level: the paths that agents may change, and the projects of folders."""
 
     agents: Mapping[str, Mapping[str, tuple[str, ...]]] = setting(
         MappingProxyType({}),
@@ -54,6 +86,15 @@ class AgentsConfig:
         "`propose` for changes that a person must approve. If the token of an agent contains "
         "patterns, those patterns apply instead.",
         AGENT_SCOPES,
+    )
+    projects: Mapping[str, str] = setting(
+        MappingProxyType({}),
+        "Project of the notes in a folder of the vault, by folder. It applies to the notes below the folder "
+        "that do not name a project in their frontmatter. If folders are nested, the innermost counts.",
+        Rule(
+            "for each of at most 1000 folders, such as work/shop, a project, such as github.com/acme/shop",
+            _are_projects,
+        ),
     )
 
 
@@ -66,6 +107,6 @@ SETTINGS: Final = (
             "index.max_vanished_fraction": "more than half of the notes must vanish for all to be kept",
         },
     ),
-    # The setting `agents` is at the top level of the file, not in a section.
+    # The settings `agents` and `projects` are at the top level of the file, not in a section.
     SettingsSection("", AgentsConfig, place=120),
 )

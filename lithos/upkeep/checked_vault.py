@@ -6,7 +6,8 @@ from datetime import datetime
 
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
-from lithos.notes.opening import open_notes, style_of
+from lithos.notes.opening import open_notes, project_rules, style_of
+from lithos.notes.settings import AgentsConfig, IndexConfig
 from lithos.upkeep.checks.validation import CheckedVault, survey_notes
 
 
@@ -16,4 +17,5 @@ def survey_of(config: Config, now: datetime) -> CheckedVault:
     Blocks. Raises `FileNotFoundError` if the notes folder does not exist.
     """
     storage = config.of(StorageConfig)
-    return survey_notes(storage.data_dir, open_notes(storage), now, style_of(storage))
+    projects = project_rules(config.of(IndexConfig), config.of(AgentsConfig))
+    return survey_notes(storage.data_dir, open_notes(storage), now, style_of(storage), projects)

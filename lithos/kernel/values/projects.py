@@ -7,9 +7,10 @@ of the repository's origin, such as `github.com/acme/shop`, or else the name of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from typing import Final
 from unicodedata import category, normalize
 from urllib.parse import unquote, urlsplit
@@ -102,14 +103,20 @@ def projects_of(value: object) -> tuple[str, ...]:
 
     Other values are ignored, because a person may use the property for something else.
     """
-    values = value if isinstance(value, list | tuple) else (value,)
+    match value:
+        case [[str(link)]]:  # YAML reads an unquoted [[Shop]] as a list in a list.
+            values: Sequence[object] = (f"[[{link}]]",)
+        case [*_]:
+            values = value
+        case _:
+            values = (value,)
     keys = dict[str, None]()
     for each in values[:MOST_OF_NOTE]:
         if not isinstance(each, str):
             continue
-        link = _WIKI_LINK.fullmatch(each.strip())
+        found = _WIKI_LINK.fullmatch(each.strip())
         try:
-            keys[normalise_project(each if link is None else link[1].rpartition("/")[2])] = None
+            keys[normalise_project(each if found is None else found[1].rpartition("/")[2])] = None
         except InvalidInput:
             continue
     return tuple(keys)
@@ -150,9 +157,9 @@ class ProjectFilter:
     key: str
     has_common: bool = False
 
-    @property
+    @cached_property
     def terms(self) -> frozenset[str]:
-        """Return the index terms of which a note must have at least one."""
+        """The index terms of which a note must have at least one."""
         own = _asked_terms(self.key) if self.key else frozenset((_NO_PROJECT,))
         return own | {_NO_PROJECT} if self.has_common else own
 
@@ -184,3 +191,12 @@ def working_in(project: str | None) -> Iterator[None]:
         yield
     finally:
         WORKING_IN.reset(token)
+
+
+def asked_project(text: str | None) -> ProjectFilter | None:
+    """Return the filter for the argument `project` of a tool that reads. None means all projects.
+
+    Raises `InvalidInput`.
+    """
+    key = read_project(text, WORKING_IN.get())
+    return None if key is None or key == ALL_PROJECTS else ProjectFilter(key)

@@ -30,6 +30,7 @@ from lithos.notes.format.document import derive_id
 from lithos.notes.links.links import FileNames
 from lithos.notes.model.copies import strong_originals
 from lithos.notes.model.note import AssignedVersion, Note, not_ahead, with_creation
+from lithos.notes.model.note_projects import DEFAULT_RULES, NoteProjects, ProjectRules
 from lithos.notes.model.paths import folder_of, host_of
 from lithos.text.words.analysis import name_key
 from lithos.text.yaml.vault_style import PLAIN, VaultStyle
@@ -95,7 +96,12 @@ class UniqueKeys(Multimap):
 class Catalogue:
     """All notes with the note graph and indexes by id, path, slug, URL, tag and serial."""
 
-    def __init__(self, records: NoteRecords | None = None, style: VaultStyle = PLAIN) -> None:
+    def __init__(
+        self,
+        records: NoteRecords | None = None,
+        style: VaultStyle = PLAIN,
+        projects: ProjectRules = DEFAULT_RULES,
+    ) -> None:
         #: The vault's rules for reading and writing notes.
         self.style = style
         #: Persistent facts that are not in the files: versions, and the ids of files that do not contain an
@@ -118,7 +124,7 @@ class Catalogue:
         self.sites = Multimap()
         self.tags = TagCounts()
         #: Index of the notes by the values that list filters use, in listing order.
-        self.facets = Facets()
+        self.facets = Facets(projects)
         #: Note ids that contain characters other than those of a UUID. Most vaults have few or no such ids.
         self._own_ids: set[str] = set()
         #: Notes by the `id` property (as text) that a person wrote into the file.
@@ -151,6 +157,15 @@ class Catalogue:
     def __iter__(self) -> Iterator[Entry]:
         """Yield the entries in the order of first indexing."""
         return iter(list(map(self._by_id.__getitem__, self._by_serial.values())))
+
+    @property
+    def projects(self) -> NoteProjects:
+        """Return the projects of the notes."""
+        return self.facets.projects
+
+    def like(self, records: NoteRecords | None = None) -> Catalogue:
+        """Return an empty catalogue with the same rules."""
+        return Catalogue(records, self.style, self.projects.rules)
 
     def serials(self) -> list[int]:
         """Return all serial numbers in the order of first indexing.

@@ -22,9 +22,11 @@ import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 
+from lithos.kernel.values.projects import ProjectFilter
 from lithos.kernel.values.times import to_microseconds
 from lithos.notes.catalogue.relations import Multimap
 from lithos.notes.model.note import Note
+from lithos.notes.model.note_projects import DEFAULT_RULES, NoteProjects, ProjectRules
 from lithos.notes.model.paths import DEFAULT_NAMESPACE, folder_of
 from lithos.text.words.analysis import fold, normalise
 from lithos.text.words.list_filters import tag_key, tag_keys
@@ -97,6 +99,8 @@ _NONE: Final = np.empty(0, np.int64)
 #: Maximum number of notes in one folder whose names are compared with a prefix. Comparing them takes less
 #: than 1 ms.
 MOST_COMPARED: Final = 2_000
+#: Value under which the notes of all projects are found. No key of a project is empty.
+_ANY_PROJECT: Final = ""
 
 
 @frozen(kw_only=True)
@@ -111,6 +115,7 @@ class FacetFilter:
     path_prefix: str | None = None
     since: datetime | None = None
     namespaces: Collection[str] | None = None
+    project: ProjectFilter | None = None
 
 
 @frozen
@@ -197,7 +202,7 @@ def _above(tag: str) -> list[str]:
 class Facets:
     """The postings of all notes in a catalogue. The catalogue must report each change of a note."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: ProjectRules = DEFAULT_RULES) -> None:
         #: The places of all notes in listing order. `_updated` contains their `updated_at` in microseconds
         #: since 1970.
         self._places: Places = array("q")
@@ -206,6 +211,9 @@ class Facets:
         self._authors = _Values()
         self._folders = _Values()
         self._namespaces = _Values()
+        self.projects = NoteProjects(rules)
+        #: The notes with each index term of a project. Notes without a project are not in it.
+        self._projects = _Values()
         #: The notes with an expiry date.
         self._expiring: Places = array("q")
         self._titles = Titles()
@@ -244,6 +252,7 @@ class Facets:
             _append(namespaces, normalise("NFC", note.namespace or folder or DEFAULT_NAMESPACE), place)
             if note.expires_at is not None:
                 self._expiring.append(place)
+            self._file(serial, path, note)
         for tag in tags:
             self._tags.nest(tag)
 
@@ -263,6 +272,7 @@ class Facets:
         self._titles.leave(place >> _BLOCK)
         if note.expires_at is not None:
             self._expiring.append(place)
+        self._file(serial, path, note)
 
     def replace(self, serial: int, old: tuple[str, Note], new: tuple[str, Note]) -> None:
         """Replace the path and values of a note. The note keeps its place in the listing."""
@@ -284,10 +294,12 @@ class Facets:
                 del self._expiring[bisect_left(self._expiring, place)]
             else:
                 insort(self._expiring, place)
+        self._file(serial, new_path, new_note)
 
     def discard(self, serial: int, path: str, note: Note) -> None:
         """Remove a note."""
         place = self.place_of(serial)
+        self._file_under(serial, ())
         position = bisect_left(self._places, place)
         del self._places[position], self._updated[position]
         for tag in tag_keys(note.all_tags):
@@ -300,6 +312,22 @@ class Facets:
             del self._expiring[bisect_left(self._expiring, place)]
         if self._late.pop(serial, None) is not None:
             del self._late_serials[place]
+
+    def _file(self, serial: int, path: str, note: Note) -> None:
+        self._file_under(serial, self.projects.rules.keys(path, note.extra))
+
+    def _file_under(self, serial: int, keys: tuple[str, ...]) -> None:
+        """Set the projects of a note. The note must have a place."""
+        before, after = self.projects.put(serial, keys)
+        if before is after:
+            return
+        place = self.place_of(serial)
+        for term in before - after:
+            self._projects.discard(term, place)
+        for term in after - before:
+            self._projects.add(term, place)
+        if bool(before) is not bool(after):
+            (self._projects.add if after else self._projects.discard)(_ANY_PROJECT, place)
 
     @property
     def folders(self) -> Collection[str]:
@@ -380,6 +408,8 @@ class Facets:
             postings.append(self._namespaces.of(wanted.namespaces))
         if wanted.path_prefix:
             postings.append(self._below(wanted.path_prefix, path_of))
+        if wanted.project is not None:
+            postings.append(self._of_project(wanted.project))
         postings.sort(key=len)
         found: NDArray[np.int64] | None = None
         for posting in postings:
@@ -390,6 +420,13 @@ class Facets:
         if found is None:
             return places[updated >= since]
         return found[updated[np.searchsorted(places, found)] >= since]
+
+    def _of_project(self, wanted: ProjectFilter) -> NDArray[np.int64]:
+        found = self._projects.of(wanted.terms)
+        if not wanted.passes(()):
+            return found
+        common = np.setdiff1d(_view(self._places), self._projects.of((_ANY_PROJECT,)), assume_unique=True)
+        return np.union1d(found, common) if len(found) else common
 
     def _below(self, prefix: str, path_of: Callable[[int], str] | None) -> NDArray[np.int64]:
         """Return the notes whose paths begin with a prefix.

@@ -51,7 +51,6 @@ from lithos.notes.files.values import FoundFile, OutsideKnowledge
 from lithos.notes.model.copies import all_copy_names, is_copy_of, is_weakly_named, says_own_note
 from lithos.notes.model.note import AssignedVersion, effective_version, newest, with_creation
 from lithos.notes.model.plan import RecordedPath, VanishRule, elect, plan_event, plan_files, plan_vanished
-from lithos.text.yaml.vault_style import VaultStyle
 
 
 def name_entries(
@@ -281,14 +280,14 @@ def scan_folder(
     records = catalogue.records
     rows = {row.path: row for row in manifest.load()}
     records.keep_ids(manifest.former_ids)
-    shown = _show(rows.values(), catalogue.style, show) if len(rows) >= MANY_KNOWN else None
+    shown = _show(rows.values(), catalogue, show) if len(rows) >= MANY_KNOWN else None
     found = {file.path: file for file in files.list_notes()}
     plan = plan_files(
         {path: row.state for path, row in rows.items()}, {path: file.state for path, file in found.items()}
     )
     if rows and len(plan.examine) > MANY_UNREAD:
         gone = set(plan.missing)
-        shown = _show((row for path, row in rows.items() if path not in gone), catalogue.style, show)
+        shown = _show((row for path, row in rows.items() if path not in gone), catalogue, show)
     for path in list_attachments(str(files.root)):
         catalogue.files.add(path)
     examined: dict[str, Entry | SkippedFile] = {}
@@ -403,8 +402,8 @@ def _is_second(entry: Entry | None, named: Mapping[str, Entry]) -> bool:
     return any(each is not None and each.note.id == entry.note.id for each in originals)
 
 
-def _show(rows: Iterable[Entry], style: VaultStyle, show: Show) -> Catalogue:
-    known = Catalogue(style=style)
+def _show(rows: Iterable[Entry], catalogue: Catalogue, show: Show) -> Catalogue:
+    known = catalogue.like()
     known.load(rows)
     show(known)
     return known

@@ -47,6 +47,7 @@ from lithos.notes.files.values import (
 )
 from lithos.notes.format.document import amend_document, given_keys, parse_document
 from lithos.notes.links.links import FileNames, targets_in
+from lithos.notes.model.note_projects import DEFAULT_RULES, ProjectRules
 from lithos.notes.model.plan import MASS_LOSS, RecordedPath, VanishRule
 from lithos.notes.rows_coordination import NoteRows, load_note_rows
 from lithos.text.yaml.nodes import UnreadableNote
@@ -102,7 +103,13 @@ def read_note_rows(private: Path, *, is_live: bool) -> NoteRows:
         return NoteRows()
 
 
-def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle = PLAIN) -> CheckedVault:
+def survey_notes(
+    data: Path,
+    files: NoteFiles,
+    now: datetime,
+    style: VaultStyle = PLAIN,
+    projects: ProjectRules = DEFAULT_RULES,
+) -> CheckedVault:
     """Read the notes of a data directory with the serials that the indexes use. Blocks.
 
     Raises `FileNotFoundError` if the notes folder does not exist.
@@ -114,7 +121,7 @@ def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle 
     rule = VanishRule(MASS_LOSS, kept=vanished.kept(), approved=vanished.approved())
     is_live = is_owned(private / "lock")
     records = read_note_rows(private, is_live=is_live)
-    catalogue = Catalogue(NoteRecords(records), style)
+    catalogue = Catalogue(NoteRecords(records), style, projects)
     recorded = partial(_recorded, private, is_live)
     versions = partial(_versions, private, is_live)
     scan = partial(scan_folder, announced=(), now=now, rule=rule, recorded=recorded, versions=versions)
@@ -124,7 +131,7 @@ def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle 
     except CorruptDatabase:
         # The next start would move the damaged manifest away and renumber the notes, so this survey also
         # renumbers them.
-        catalogue = Catalogue(NoteRecords(records), style)
+        catalogue = catalogue.like(NoteRecords(records))
         scanned = scan(files, Manifest.view(None), catalogue)
     lost = {*scanned.vanished, *(each.note.id for each in catalogue if each.path in catalogue.skipped)}
     unreadable = frozenset(each.serial for each in catalogue if each.note.id in lost)

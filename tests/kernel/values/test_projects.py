@@ -95,7 +95,7 @@ def test_name_matches_the_keys_that_end_with_it() -> None:
 def test_property_of_a_note_gives_its_keys() -> None:
     assert projects_of("git@github.com:acme/shop.git") == (SHOP,)
     assert projects_of([SHOP, "blog", SHOP, 3, ["x"], ""]) == (SHOP, "blog")
-    assert projects_of("[[areas/Shop|our shop]]") == ("Shop",)
+    assert projects_of("[[areas/Shop|our shop]]") == projects_of([["areas/Shop|our shop"]]) == ("Shop",)
     assert projects_of(None) == projects_of(7) == projects_of({"a": 1}) == projects_of("a\nb") == ()
 
 

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lithos.kernel.values.projects import ProjectFilter
 from lithos.notes.catalogue import facets
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.facets import FacetFilter, Facets
+from lithos.notes.model.note_projects import ProjectRules
 from lithos.text.words.list_filters import has_tags
 from tests.fakes import make_entry
 from tests.memory.briefing.test_briefing import calls_of
@@ -21,6 +23,8 @@ _DAY = datetime(2026, 1, 1, tzinfo=UTC)
 PATHS = ("a.md", "b.md", "ab/a.md", "ab/b.md", "ab/c/a.md", "abc/x.md", "b/ab.md", "b/a/z.md")
 TAGS = ("x", "x/y", "x/y/z", "xy", "z", "#x", "#x/y")
 NAMESPACES = (None, "ab", "own")
+RULES = ProjectRules("project", {"ab": "shop", "AB/c/": "github.com/acme/blog"})
+PROPERTIES = (None, "Shop", "github.com/acme/shop", ["blog", "shop"], "[[Blog]]", 7)
 
 
 def passing(catalogue: Catalogue, wanted: FacetFilter) -> list[int]:
@@ -36,6 +40,7 @@ def passes(entry: Entry, wanted: FacetFilter) -> bool:
         and (wanted.path_prefix is None or entry.path.startswith(wanted.path_prefix))
         and (wanted.since is None or note.updated_at >= wanted.since)
         and (wanted.namespaces is None or entry.namespace in wanted.namespaces)
+        and (wanted.project is None or wanted.project.passes(RULES.keys(entry.path, note.extra)))
     )
 
 
@@ -47,6 +52,7 @@ notes = st.fixed_dictionaries(
         "author": st.sampled_from(("ann", "bob")),
         "title": st.text("aAß\0", max_size=3),
         "namespace": st.sampled_from(NAMESPACES),
+        "extra": st.sampled_from(PROPERTIES).map(lambda value: {} if value is None else {"project": value}),
         "expires_at": st.sampled_from((None, _DAY)),
         "updated_at": st.integers(0, 3).map(lambda days: _DAY + timedelta(days=days)),
     }
@@ -61,6 +67,8 @@ filters = st.builds(
     path_prefix=st.sampled_from((None, "", "a", "ab", "ab/", "ab/a", "b/a", "/", "nowhere/")),
     since=st.none() | st.integers(-1, 4).map(lambda days: _DAY + timedelta(days=days)),
     namespaces=st.sampled_from((None, frozenset(), frozenset({"ab"}), frozenset({"own", "default"}))),
+    project=st.none()
+    | st.builds(ProjectFilter, st.sampled_from(("", "shop", "github.com/acme/shop", "none")), st.booleans()),
 )
 
 
@@ -86,7 +94,7 @@ def change(catalogue: Catalogue, kind: str, number: int, values: dict) -> None:
 
 @given(loaded=st.lists(notes, max_size=8), history=changes, wanted=filters, offset=st.integers(0, 5))
 def test_facet_page_equals_the_result_of_a_full_check(loaded, history, wanted, offset):
-    catalogue = Catalogue()
+    catalogue = Catalogue(projects=RULES)
     catalogue.load([entry_of(20 - number, number, values) for number, values in enumerate(loaded, 1)])
     for kind, number, values in history:
         change(catalogue, kind, number, values)
@@ -102,13 +110,16 @@ def test_facet_page_equals_the_result_of_a_full_check(loaded, history, wanted, o
         folded, blocks = part.casefold(), catalogue.facets.blocks()
         found = [serial for block in blocks for serial in catalogue.titled(block, folded)]
         assert found == [entry.serial for entry in catalogue if folded in entry.note.title.casefold()]
+    keys = {entry.serial: RULES.keys(entry.path, entry.note.extra) for entry in catalogue}
+    assert {entry.serial: catalogue.projects.of(entry) for entry in catalogue} == keys
+    assert sum(catalogue.projects.counts().values()) == sum(map(len, keys.values()))
     expiring = [entry.serial for entry in catalogue if entry.note.expires_at is not None]
     assert catalogue.facets.expiring() == expiring
 
 
 @given(st.dictionaries(st.integers(1, 12), notes, max_size=12), st.booleans())
 def test_bulk_loaded_postings_equal_individually_added_postings(values, searched):
-    found = [Facets(), Facets()]
+    found = [Facets(RULES), Facets(RULES)]
     rows = [(serial, entry.path, entry.note) for serial in values
             if (entry := entry_of(serial, serial, values[serial]))]  # fmt: skip
     ordered = rows if searched else sorted(rows, key=lambda row: row[0])
@@ -117,6 +128,8 @@ def test_bulk_loaded_postings_equal_individually_added_postings(values, searched
         found[1].add(*row)
     assert vars(found[0]).pop("_titles") is not None
     assert vars(found[1]).pop("_titles") is not None
+    projects = [vars(facets).pop("projects") for facets in found]
+    assert projects[0].counts() == projects[1].counts()
     tags = [vars(facets).pop("_tags") for facets in found]
     assert tags[0].places == tags[1].places
     below = [[(key, {*kept.below.of(key)}) for key in sorted(kept.below.keys())] for kept in tags]
@@ -126,7 +139,7 @@ def test_bulk_loaded_postings_equal_individually_added_postings(values, searched
 
 @given(loaded=st.lists(notes, max_size=12), wanted=filters)
 def test_large_folder_page_may_contain_unchecked_candidates(loaded, wanted):
-    catalogue = Catalogue()
+    catalogue = Catalogue(projects=RULES)
     catalogue.load([entry_of(number, number, values) for number, values in enumerate(loaded, 1)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(facets, "MOST_COMPARED", 1)

@@ -1,0 +1,138 @@
+"""The projects of notes: the rules that find them, and the projects of all notes of a catalogue.
+
+See docs/spec/projects.md §3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final, Protocol
+
+from attrs import field, frozen
+
+from lithos.kernel.values.projects import (
+    PROPERTY,
+    ProjectFilter,
+    normalise_project,
+    project_terms,
+    projects_of,
+)
+from lithos.text.words.analysis import name_key
+
+#: Number of remembered property values, and maximum number of characters of such a value. Many notes share
+#: the same few values, and reading a value takes some microseconds.
+_REMEMBERED: Final = 1_000
+_LONGEST_REMEMBERED: Final = 300
+_NO_TERMS: Final = frozenset[str]()
+#: Index terms of a note without a project.
+_COMMON: Final = project_terms(())
+
+
+@frozen
+class _Kept:
+    """The keys of a note, and the terms under which an index finds them."""
+
+    keys: tuple[str, ...]
+    terms: frozenset[str]
+
+
+_of_no_project: Final = _Kept((), _NO_TERMS)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _of_text(text: str) -> tuple[str, ...]:
+    return projects_of(text)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _kept(keys: tuple[str, ...]) -> _Kept:
+    return _Kept(keys, project_terms(keys)) if keys else _of_no_project
+
+
+def _by_folder(folders: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    return {name_key(folder.strip("/")): (normalise_project(key),) for folder, key in folders.items()}
+
+
+@frozen
+class ProjectRules:
+    """Rules that find the projects of a note: the name of the property, and the projects of folders.
+
+    Without a name, no property counts. `folders` has paths from the root of the vault.
+    """
+
+    property_name: str = PROPERTY
+    folders: Mapping[str, tuple[str, ...]] = field(factory=dict, converter=_by_folder)
+
+    def keys(self, path: str, extra: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the project keys of a note from its path and its properties."""
+        found: tuple[str, ...] = ()
+        if self.property_name and self.property_name in extra:
+            value = extra[self.property_name]
+            is_short = isinstance(value, str) and len(value) <= _LONGEST_REMEMBERED
+            found = _of_text(value) if is_short else projects_of(value)
+        return found if found or not self.folders else self.of_path(path)
+
+    def of_path(self, path: str) -> tuple[str, ...]:
+        """Return the keys of the longest configured folder that contains a path."""
+        folder = name_key(path) if self.folders else ""
+        while folder:
+            folder = folder.rpartition("/")[0]
+            if folder in self.folders:
+                return self.folders[folder]
+        return ()
+
+
+DEFAULT_RULES: Final = ProjectRules()
+
+
+class Numbered(Protocol):
+    """A note with its serial number in the catalogue."""
+
+    @property
+    def serial(self) -> int: ...
+
+
+class NoteProjects:
+    """The projects of the notes of a catalogue. Only notes with a project take memory."""
+
+    def __init__(self, rules: ProjectRules = DEFAULT_RULES) -> None:
+        self.rules = rules
+        self._kept: dict[int, _Kept] = {}
+        self._counts: Counter[str] = Counter()
+
+    def of(self, note: Numbered) -> tuple[str, ...]:
+        """Return the project keys of a note, or () for a common note."""
+        return self._kept.get(note.serial, _of_no_project).keys
+
+    def passes(self, note: Numbered, wanted: ProjectFilter | None) -> bool:
+        """Return whether a note passes a filter. Without a filter, every note passes."""
+        if wanted is None:
+            return True
+        kept = self._kept.get(note.serial)
+        return not wanted.terms.isdisjoint(_COMMON if kept is None else kept.terms)
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of notes of each project. Keys that differ only in case are one project."""
+        shown: dict[str, str] = {}
+        found = Counter[str]()
+        for key, notes in self._counts.most_common():
+            found[shown.setdefault(key.casefold(), key)] += notes
+        return dict(sorted(found.items()))
+
+    def put(self, serial: int, keys: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
+        """Set the projects of a note. Return its index terms before and after."""
+        old, new = self._kept.get(serial, _of_no_project), _kept(keys)
+        if old.keys == new.keys:
+            return old.terms, old.terms
+        if new.keys:
+            self._kept[serial] = new
+        else:
+            del self._kept[serial]
+        self._counts.update(new.keys)
+        for key in old.keys:
+            self._counts[key] -= 1
+            if not self._counts[key]:
+                del self._counts[key]
+        return old.terms, new.terms
