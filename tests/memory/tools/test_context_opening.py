@@ -17,7 +17,8 @@ async def opening(lithos: Lithos, **more: Any) -> Any:
 
 
 async def create_task(lithos: Lithos, title: str, **more: Any) -> str:
-    return (await lithos.call("lithos_task_create", title=title, agent="ben", **more))["task_id"]
+    answer = await lithos.call("lithos_task_create", title=title, agent="ben", **more)
+    return str(answer["task_id"])
 
 
 async def test_opening_shows_pinned_notes_open_tasks_and_newest_notes(lithos: Lithos, clock: Clock) -> None:
@@ -42,7 +43,8 @@ async def test_default_sections_contain_neither_pinned_notes_nor_tasks(lithos: L
     assert "## Pinned" not in answer["text"]
     assert "## Open tasks" not in answer["text"]
     assert {item["title"] for item in answer["items"]} == {"Rules"}
-    refusal(await lithos.server.tools.call("lithos_context", {"sections": ["notes"]}), "invalid_input")
+    call: Any = lithos.server.tools.call
+    refusal(await call("lithos_context", {"sections": ["notes"]}), "invalid_input")
 
 
 async def test_pinned_paragraph_is_not_repeated_among_the_passages(lithos: Lithos) -> None:
