@@ -17,6 +17,7 @@ from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import HealthCheck
 from lithos.notes.files.files import NoteFiles
+from lithos.notes.model.note_projects import ProjectRules
 from lithos.notes.service.ports import OtherFiles
 from lithos.notes.watching.watcher import Watcher
 from lithos.notes.writing.actor_writer import Writer
@@ -38,6 +39,7 @@ def make_attaching(
     writer: Writer,
     opening: Opening,
     words: FulltextIndexer,
+    projects: ProjectRules,
 ) -> Attaching:
     """Return the actor that reads attachments. The watcher notifies it of changes."""
 
@@ -57,6 +59,7 @@ def make_attaching(
         notes_first=notes_first,
         changes=lambda: writer.mailbox.stats.handled,
         is_enabled=reads_attachments(config.of(AttachmentsConfig), config.of(StorageConfig)),
+        projects=projects,
     )
     watcher.on_noticed = attaching.notice
     return attaching

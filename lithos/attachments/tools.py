@@ -13,6 +13,7 @@ from lithos.attachments.service.searching import AttachmentSearch
 from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.projects import ProjectFilter
 from lithos.kernel.values.times import format_time, from_nanoseconds
 from lithos.notes.service.row_kinds import ATTACHMENT
 from lithos.search.service.other_files import OtherHit
@@ -45,11 +46,12 @@ class AttachmentFiles:
         path_prefix: str | None,
         name_contains: str | None,
         since: datetime | None,
+        project: ProjectFilter | None,
         offset: int,
         limit: int,
     ) -> tuple[list[dict[str, Any]], int]:
         """Return one page of the matching files, sorted by path, and the total number of matches."""
-        files = self._reading.listed(path_prefix, name_contains, since)
+        files = self._reading.listed(path_prefix, name_contains, since, project)
         return [file_row(self._reading, file) for file in files[offset : offset + limit]], len(files)
 
 

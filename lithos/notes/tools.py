@@ -13,6 +13,7 @@ from attrs import evolve
 from lithos.kernel.actors.threads import slices
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import Duplicate, InvalidInput, PathCollision, SlugCollision
+from lithos.kernel.values.projects import asked_project
 from lithos.kernel.values.times import parse_end
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.format.owned_keys import check_keys
@@ -27,6 +28,7 @@ from lithos.notes.tools_rows import (
     NOTE_DEFAULTS,
     WRITTEN,
     add_copies,
+    add_projects,
     compact_metadata,
     edit_row,
     linked_row,
@@ -522,6 +524,9 @@ class ListTool:
     entities: tuple[str, ...] | None = argument(
         "Only notes that have all of these entities.", None, bound=FILTERS, is_rare=True
     )
+    project: str | None = argument(
+        "Only notes of this project.", None, bound=LOOKUP, may_be_blank=True, is_rare=True
+    )
     kinds: tuple[str, ...] | None = argument(
         "Kinds of items to list: note (default) or attachment.", None, bound=FILTERS, is_listed=False
     )
@@ -542,22 +547,26 @@ class ListTool:
             first = max(0, self.offset - notes["total"])
             room = max(0, max(1, self.limit) - len(notes["items"]))
             since = read_time("since", self.since)
-            items, total = others.list_rows(self.path_prefix, self.title_contains, since, first, room)
+            wanted = asked_project(self.project)
+            items, total = others.list_rows(self.path_prefix, self.title_contains, since, wanted, first, room)
         answer = {"items": [*notes["items"], *items], "total": notes["total"] + total}
         is_on = others is not None and others.is_enabled
         return answer if is_on else answer | {"message": ATTACHMENTS_OFF}
 
     async def _list_notes(self, using: Parts) -> dict[str, Any]:
+        project = asked_project(self.project)
         page = await using.get(Knowledge).list_notes(
-            as_command(ListRequest, self, since=read_time("since", self.since))
+            as_command(ListRequest, self, since=read_time("since", self.since), project=project)
         )
         items: list[dict[str, Any]] = []
         async for some in slices(page.entries):
             items += [list_row(entry) for entry in some]
         await warn(using, ((item["id"], item) for item in items))
         add_copies(using, ((item["id"], item) for item in items))
+        add_projects(using, zip(page.entries, items, strict=True), is_asked=False)
+        message = page.message or ("" if items else using.get(Catalogue).projects.missing(project))
         answer: dict[str, Any] = {"items": items, "total": page.total}
-        return answer | ({"message": page.message} if page.message else {})
+        return answer | ({"message": message} if message else {})
 
 
 @tool(

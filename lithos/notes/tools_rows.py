@@ -10,8 +10,9 @@ from typing import Any, Final, TypeAlias
 import trio
 
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.projects import WORKING_IN, ProjectFilter
 from lithos.kernel.values.times import format_time, from_nanoseconds
-from lithos.notes.catalogue.catalogue import Entry
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.first_lines import FirstLook
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.model.note import OWNED_KEYS, Note, NoteWarning
@@ -19,6 +20,7 @@ from lithos.notes.model.paths import namespace_of
 from lithos.notes.model.versions import DELETED, VersionRow
 from lithos.notes.service.knowledge import LinkedFrom, ReadNote
 from lithos.notes.writing.messages import WriteOutcome
+from lithos.server.settings import ServerConfig
 from lithos.server.tools.compacting import CompactForm, is_nothing, short_time
 from lithos.server.tools.fitting import cut_warning
 from lithos.server.tools.serialization import IF_SAID, LEFT_OUT, register_row, renamed, row_of
@@ -86,6 +88,23 @@ def add_copies(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]]) -> Non
     for note_id, row in shown if lineage.has_second_files else ():
         if copies := lineage.copies(note_id):
             row["conflict_copies"] = copies
+
+
+def add_projects(using: Parts, shown: Iterable[tuple[Entry, dict[str, Any]]], *, is_asked: bool) -> None:
+    """Add `project` to the row of each note that belongs only to other projects than that of the session.
+
+    Without a project of the session, only full answers and callers that ask for it (`is_asked`) get the key.
+    """
+    projects = using.get(Catalogue).projects
+    if not projects:
+        return
+    own = WORKING_IN.get()
+    if own is None and not is_asked and using.get(ServerConfig).answers_compactly:
+        return
+    for entry, row in shown:
+        keys = projects.of(entry)
+        if keys and (own is None or not ProjectFilter(own).passes(keys)):
+            row["project"] = keys[0]
 
 
 def metadata_row(note: Note, namespace: str) -> dict[str, Any]:

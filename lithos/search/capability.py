@@ -94,7 +94,7 @@ def make_semantic(
 
 def make_fulltext_port(fulltext: FulltextIndex, sizes: ChunkSizes, catalogue: Catalogue) -> FulltextPort:
     """Create the port through which the indexer writes to the full-text index."""
-    return FulltextPort(fulltext, sizes, catalogue.entities)
+    return FulltextPort(fulltext, sizes, catalogue.entities, catalogue.projects.rules)
 
 
 def make_fulltext_indexer(

@@ -10,10 +10,12 @@ from attrs import evolve
 from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.projects import ALL_PROJECTS, asked_project
 from lithos.kernel.values.times import format_optional, format_time
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.first_lines import FirstLooks
 from lithos.notes.service.row_kinds import ATTACHMENT, ATTACHMENTS_OFF, KINDS, KINDS_TOLD, NOTE, read_kinds
-from lithos.notes.tools_rows import look_row, warn
+from lithos.notes.tools_rows import add_projects, look_row, warn
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.cache import CacheAnswer, CacheLookup, CacheRequest
 from lithos.search.service.other_files import (
@@ -64,6 +66,7 @@ class SearchTool:
     tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS)
     author: str | None = argument("Only notes of this author.", None, bound=LOOKUP)
     path_prefix: str | None = argument("Only notes whose path starts with this.", None, bound=LOOKUP)
+    project: str | None = argument("Only notes of this project.", None, bound=LOOKUP, may_be_blank=True)
     threshold: float | None = argument("Minimum similarity, 0 to 1.", None, is_rare=True)
     seed_ids: tuple[str, ...] = argument(
         "Ids of the start notes of a graph search.", (), bound=IDS, is_rare=True
@@ -95,13 +98,18 @@ class SearchTool:
         now = using.clock()
         rows = [search_row(hit, now) for hit in answer.hits]
         await warn(using, ((row["id"], row) for row in rows))
+        entries = (hit.entry for hit in answer.hits)
+        add_projects(using, zip(entries, rows, strict=True), is_asked=self.explain)
         if others is not None and beside and not self.offset:
             rows = mix_hits(others, rows, standings_of(answer.hits), beside, max(1, request.limit))
         rows += self._first_looks(using, rows)
         result: dict[str, object] = {"results": rows}
         if answer.failed:
             result |= {"degraded": True, "failed_backends": list(answer.failed)}
-        return result | ({"message": answer.message} if answer.message else {})
+        message = answer.message
+        if not rows and not message:
+            message = using.get(Catalogue).projects.missing(request.filters.project)
+        return result | ({"message": message} if message else {})
 
     def _first_looks(self, using: Parts, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Fill free rows with notes that are not indexed yet.
@@ -109,7 +117,9 @@ class SearchTool:
         Notes that are not indexed yet are found by their titles and first lines.
         """
         left = max(1, min(self.limit, using.get(SearchConfig).max_results)) - len(rows)
-        is_filtered = self.tags or self.author or self.entities or self.offset
+        # The previews have no tags, entities or projects.
+        has_project = self.project not in (None, ALL_PROJECTS)
+        is_filtered = self.tags or self.author or self.entities or self.offset or has_project
         is_of_words = self.mode in ("hybrid", "fulltext")
         if using.get(Opening).complete.is_set() or is_filtered or left < 1 or not is_of_words:
             return []
@@ -123,7 +133,8 @@ class SearchTool:
 
         `room` is the maximum number of JSON characters of all rows, 0 for no limit.
         """
-        return as_command(SearchRequest, self, filters=as_command(Filters, self), room=room)
+        filters = as_command(Filters, self, project=asked_project(self.project))
+        return as_command(SearchRequest, self, filters=filters, room=room)
 
     async def _search_others(self, using: Parts, others: OtherHits | None, request: SearchRequest) -> Answer:
         """Return rows of other files only."""
@@ -163,6 +174,9 @@ class CacheLookupTool:
     limit: int = argument("Maximum number of candidates to check.", 3, is_rare=True)
     tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS, is_rare=True)
     max_length: int = argument("Maximum number of characters of content.", 4_000, is_rare=True)
+    project: str | None = argument(
+        "Only notes of this project.", None, bound=LOOKUP, may_be_blank=True, is_rare=True
+    )
 
     async def answer(self, using: Parts) -> Answer:
         if self.max_age_hours is not None and not self.max_age_hours > 0:
@@ -172,11 +186,16 @@ class CacheLookupTool:
         truncate("", self.max_length)  # `truncate` refuses an invalid length before the search runs.
         if self.limit < 1:
             raise InvalidInput(f"limit must be at least 1, not {self.limit}.")
-        answer = await using.get(CacheLookup).look_up(as_command(CacheRequest, self))
+        answer = await using.get(CacheLookup).look_up(self.request())
         row = _cache_row(answer, self.max_length)
         if answer.entry is not None:
             await warn(using, [(answer.entry.note.id, row)])
         return row
+
+    def request(self) -> CacheRequest:
+        """Return the request of the lookup."""
+        filters = Filters(tags=self.tags, project=asked_project(self.project))
+        return as_command(CacheRequest, self, filters=filters)
 
 
 def _cache_row(answer: CacheAnswer, max_length: int) -> dict[str, object]:

@@ -35,6 +35,7 @@ from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import open_attachment
 from lithos.notes.files.values import FileState
 from lithos.notes.links.links import file_key, named_file
+from lithos.notes.model.note_projects import DEFAULT_RULES, ProjectRules
 from lithos.search.index.chunk_rows import VectorEntry
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import FulltextEntry
@@ -107,6 +108,8 @@ class Attaching:
     drawer: Extractor = field(factory=Extractor)
     _working: Blocking = field(factory=lambda: BackgroundThread("lithos-attachments"))
     _looking: Blocking = field(factory=Threads)
+    #: The rules that find the project of a file from its folder.
+    projects: ProjectRules = DEFAULT_RULES
     #: Runs the database queries of readers.
     reading: Blocking = field(factory=Threads)
     #: All known files by path. Below them: the paths by file number and by file id.
@@ -238,7 +241,7 @@ class Attaching:
             return shelf, shelf.load(), fulltext, vectors
 
         _, files, fulltext, self.vectors = await self._working.run(opening)
-        stamps = {serial: stamp for each in files for serial, stamp in each.stamps().items()}
+        stamps = {serial: stamp for each in files for serial, stamp in self._stamps(each).items()}
         stale = await self._working.run(lambda: self._compare(fulltext, stamps))
         for each in files:
             if stale.isdisjoint(each.serials()):
@@ -246,6 +249,9 @@ class Attaching:
             else:
                 self._gathered.append(each)
         await self._flush()
+
+    def _stamps(self, file: AttachedFile) -> dict[int, int]:
+        return file.stamps(self.projects.of_path(file.path))
 
     def _compare(self, fulltext: FulltextIndex, stamps: Mapping[int, int]) -> set[int]:
         """Return the serials that the index lacks, and delete serials without a file from it. Blocks."""
@@ -483,7 +489,7 @@ class Attaching:
                 await self._working.run(partial(self._remove, before.serials()))
 
     def _index(self, file: AttachedFile, first: int, count: int) -> None:
-        stamps = file.stamps()
+        stamps = self._stamps(file)
         stored = self._opened_shelf().stored(file.number, first, count)
         words, texts = list[FulltextEntry](), list[str]()
         bounds: list[tuple[int, int]] = []
@@ -520,6 +526,7 @@ class Attaching:
             updated_at=from_nanoseconds(file.file.mtime_ns),
             passages=tuple(passage.indexed for passage in passages),
             dates=dates_in_words(text),
+            projects=self.projects.of_path(file.path),
         )
         return entry, [passage.embedded for passage in passages]
 

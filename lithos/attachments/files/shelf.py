@@ -75,12 +75,13 @@ class AttachedFile:
         first = self.number << PARTS_BITS
         return range(first, first + self.parts)
 
-    def stamps(self) -> dict[int, int]:
+    def stamps(self, projects: Sequence[str] = ()) -> dict[int, int]:
         """Return the stamps that the indexes should contain for this file, by serial.
 
-        The stamps change with the path and the bytes of the file.
+        The stamps change with the path, the bytes and the projects of the file.
         """
-        known = hashlib.blake2b(f"{self.path}\0{self.digest}\0{self.number}".encode(), digest_size=8)
+        parts = (self.path, self.digest, self.number, *projects)
+        known = hashlib.blake2b("\0".join(map(str, parts)).encode(), digest_size=8)
         base = int.from_bytes(known.digest()) >> 2
         return {serial: base + place for place, serial in enumerate(self.serials())}
 

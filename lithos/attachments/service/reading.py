@@ -18,6 +18,7 @@ from lithos.attachments.model.parts import FilePart
 from lithos.kernel.actors.threads import Blocking, Threads
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.values.errors import DocNotFound, InvalidInput
+from lithos.kernel.values.projects import ProjectFilter
 from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
@@ -210,9 +211,14 @@ class AttachmentReading:
         return sorted((files[path] for path in paths if files[path].parts), key=lambda file: file.path)[:most]
 
     def listed(
-        self, path_prefix: str | None, name_contains: str | None, since: datetime | None
+        self,
+        path_prefix: str | None,
+        name_contains: str | None,
+        since: datetime | None,
+        project: ProjectFilter | None = None,
     ) -> list[AttachedFile]:
         """Return all files that match the filters, sorted by path."""
+        rules = self._attaching.projects
         wanted = (name_contains or "").casefold()
         return [
             file
@@ -220,6 +226,7 @@ class AttachmentReading:
             if path.startswith(path_prefix or "")
             and wanted in file.name.casefold()
             and (since is None or from_nanoseconds(file.file.mtime_ns) >= since)
+            and (project is None or project.passes(rules.of_path(path)))
         ]
 
 

@@ -68,12 +68,13 @@ class _Vectors:
             return PendingQuery(
                 Error(SemanticUnavailable("Attachments have no vectors, because no semantic index is open."))
             )
-        among = None
-        if filters.path_prefix:
+        among, rules = None, self._attaching.projects
+        if filters.path_prefix or filters.project is not None:
             among = [
                 serial
                 for path, file in self._attaching.files.items()
-                if path.startswith(filters.path_prefix)
+                if path.startswith(filters.path_prefix or "")
+                and (filters.project is None or filters.project.passes(rules.of_path(path)))
                 for serial in file.serials()
             ]
         return self._queries.ask(vectors, query, notes, threshold, among)
@@ -146,7 +147,7 @@ class AttachmentSearch:
         if self._hybrid is None:
             self._hybrid = Hybrid(self._vectors, self._vectors, fulltext, self._settings, self._nothing)
         hybrid = self._hybrid
-        filters = Filters(path_prefix=query.filters.path_prefix)
+        filters = Filters(path_prefix=query.filters.path_prefix, project=query.filters.project)
         wanted = max(TENTH, LEG_NOTES, query.offset + query.limit)
         try:
             if query.mode == "fulltext":

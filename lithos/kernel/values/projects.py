@@ -198,5 +198,7 @@ def asked_project(text: str | None) -> ProjectFilter | None:
 
     Raises `InvalidInput`.
     """
+    if text is None:
+        return None
     key = read_project(text, WORKING_IN.get())
     return None if key is None or key == ALL_PROJECTS else ProjectFilter(key)

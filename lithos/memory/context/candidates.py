@@ -116,7 +116,7 @@ class Candidates:
     async def _search_for(self, request: RetrieveRequest) -> RankedCandidates:
         """Return the best results of a hybrid search that pass the access filter."""
         await self._visibility.reach()
-        gate = request.gate
+        gate = request.gate(self._catalogue)
         wanted = max(LEG_NOTES, LEG_SHARE * request.limit)
         while True:
             ranking = await self._search.rank_hybrid(request.query, request.filters, wanted)

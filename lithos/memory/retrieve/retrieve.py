@@ -79,8 +79,7 @@ class RetrieveRequest:
     most: int | None = None
     room: int = 0
 
-    @property
-    def gate(self) -> RetrievalFilter:
+    def gate(self, catalogue: Catalogue) -> RetrievalFilter:
         """Return the filter for the notes that the caller may see and has asked for."""
         return RetrievalFilter(
             namespaces=None if self.namespaces is None else frozenset(self.namespaces),
@@ -88,6 +87,7 @@ class RetrieveRequest:
             agent_id=self.agent_id,
             filters=self.filters,
             among=self.among,
+            projects=catalogue.projects,
             shows_quarantined=self.with_quarantined,
         )
 
@@ -296,7 +296,7 @@ class Retrieve:
     async def _ask(
         self, request: RetrieveRequest, now: datetime, hybrid: HybridRanking | None
     ) -> ScoutRequest:
-        gate, limit = request.gate, request.limit
+        gate, limit = request.gate(self._catalogue), request.limit
         admitted = await gate.admit(self._catalogue) if gate.is_narrow else None
         return ScoutRequest(
             query=request.query, limit=limit, gate=gate, now=now, admitted=admitted, hybrid=hybrid

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.projects import asked_project
 from lithos.kernel.values.times import format_optional
 from lithos.memory.model.memory import NodeStats
 from lithos.memory.model.questions import RememberedQuestion
@@ -21,7 +22,7 @@ from lithos.memory.service.edges import Edges
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import RESOLUTIONS, Edge, EdgeFilter, ResolveConflict, UpsertEdge
 from lithos.notes.service.row_kinds import ATTACHMENT, NOTE, read_kinds
-from lithos.notes.tools_rows import Veil, warn
+from lithos.notes.tools_rows import Veil, add_projects, warn
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.other_files import (
     BESIDE,
@@ -238,6 +239,9 @@ class RetrieveTool:
     )
     tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS)
     path_prefix: str | None = argument("Only notes whose path starts with this.", None, bound=LOOKUP)
+    project: str | None = argument(
+        "Only notes of this project.", None, bound=LOOKUP, may_be_blank=True, is_rare=True
+    )
     offset: int = argument("Number of results to skip.", 0, is_listed=False)
     kinds: tuple[str, ...] | None = argument(
         "Kinds to include; note leaves out attachments.", None, bound=FILTERS, is_listed=False
@@ -256,6 +260,8 @@ class RetrieveTool:
         shown = answer.results[before : before + limit]
         rows = [retrieve_row(each, now) for each in shown]
         await warn(using, ((row["id"], row) for row in rows), self._veil(using.get(Catalogue)))
+        entries = (each.hit.entry for each in shown)
+        add_projects(using, zip(entries, rows, strict=True), is_asked=self.explain)
         if others is not None and beside and not self.offset:
             rows = mix_hits(others, rows, standings_of(hits[:limit]), beside, limit)
             rows = [{**_UNLEARNED, **row} if row.get("kind") == ATTACHMENT else row for row in rows]
@@ -269,7 +275,8 @@ class RetrieveTool:
         }
         if answer.conflicts is not None:
             result["conflicts"] = [row_of(each) for each in answer.conflicts]
-        return result
+        message = "" if rows else using.get(Catalogue).projects.missing(request.filters.project)
+        return result | ({"message": message} if message else {})
 
     def request(self, room: int = 0) -> RetrieveRequest:
         """Return the retrieval request for all rows up to the end of the requested page.
@@ -283,15 +290,19 @@ class RetrieveTool:
             room=room,
             namespaces=self.namespace_filter or None,
             max_context_nodes=self.max_context_nodes or None,
-            filters=as_command(Filters, self),
+            filters=self.filters(),
         )
+
+    def filters(self) -> Filters:
+        """Return the filters of the search."""
+        return as_command(Filters, self, project=asked_project(self.project))
 
     async def _beside(self, using: Parts, others: OtherHits | None) -> Sequence[OtherHit]:
         """Return the attachment hits that are mixed with the notes.
 
         If a namespace is requested, return no hits.
         """
-        kinds, filters = read_kinds(self.kinds), as_command(Filters, self)
+        kinds, filters = read_kinds(self.kinds), self.filters()
         if NOTE not in kinds:
             raise InvalidInput("lithos_retrieve finds notes. For attachments alone, use lithos_search.")
         if ATTACHMENT not in kinds or self.namespace_filter or others is None or not others.has_any(filters):

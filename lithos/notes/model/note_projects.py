@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
@@ -18,6 +19,7 @@ from lithos.kernel.values.projects import (
     normalise_project,
     project_terms,
     projects_of,
+    same_project,
 )
 from lithos.text.words.analysis import name_key
 
@@ -25,6 +27,11 @@ from lithos.text.words.analysis import name_key
 #: the same few values, and reading a value takes some microseconds.
 _REMEMBERED: Final = 1_000
 _LONGEST_REMEMBERED: Final = 300
+#: Number of known projects with which an unknown project is compared, the most frequent first, then the
+#: maximum number of similar projects in a message, and the minimum similarity of their names.
+_MOST_COMPARED: Final = 500
+_MOST_SIMILAR: Final = 3
+_SIMILARITY: Final = 0.7
 _NO_TERMS: Final = frozenset[str]()
 #: Index terms of a note without a project.
 _COMMON: Final = project_terms(())
@@ -102,6 +109,10 @@ class NoteProjects:
         self._kept: dict[int, _Kept] = {}
         self._counts: Counter[str] = Counter()
 
+    def __len__(self) -> int:
+        """Return the number of notes with a project."""
+        return len(self._kept)
+
     def of(self, note: Numbered) -> tuple[str, ...]:
         """Return the project keys of a note, or () for a common note."""
         return self._kept.get(note.serial, _of_no_project).keys
@@ -120,6 +131,21 @@ class NoteProjects:
         for key, notes in self._counts.most_common():
             found[shown.setdefault(key.casefold(), key)] += notes
         return dict(sorted(found.items()))
+
+    def missing(self, wanted: ProjectFilter | None) -> str:
+        """Return a sentence if no note belongs to the requested project, with similar keys, or ""."""
+        if wanted is None or not wanted.key or any(same_project(wanted.key, key) for key in self._counts):
+            return ""
+        keys = {key.casefold(): key for key, _ in self._counts.most_common(_MOST_COMPARED)}
+        names = {key.rpartition("/")[2]: key for key in reversed(keys)} | {key: key for key in keys}
+        asked = wanted.key.casefold()
+        near = {
+            keys[names[each]]: None
+            for text in (asked, asked.rpartition("/")[2])
+            for each in get_close_matches(text, names, n=_MOST_SIMILAR, cutoff=_SIMILARITY)
+        }
+        similar = f" Similar projects: {', '.join([*near][:_MOST_SIMILAR])}." if near else ""
+        return f"No note belongs to the project {wanted.key!r}.{similar}"
 
     def put(self, serial: int, keys: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
         """Set the projects of a note. Return its index terms before and after."""

@@ -22,6 +22,7 @@ from lithos.kernel.values.errors import DocNotFound, InvalidInput, VersionNotFou
 from lithos.kernel.values.events import TOOL
 from lithos.kernel.values.ids import is_id
 from lithos.kernel.values.principals import UNKNOWN_AGENT
+from lithos.kernel.values.projects import ProjectFilter
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.facets import FacetFilter
 from lithos.notes.files.lookup import AliasedPath
@@ -128,6 +129,7 @@ class ListRequest:
     content_query: str | None = None
     metadata_match: Mapping[str, Any] | None = None
     entities: tuple[str, ...] | None = None
+    project: ProjectFilter | None = None
 
 
 class Knowledge:
@@ -399,8 +401,10 @@ class Knowledge:
 
     def _is_listed(self, entry: Entry, request: ListRequest) -> bool:
         """Return whether a note passes all filters."""
-        return _is_listed(entry, request) and (
-            not request.entities or has_all(self._catalogue.entities.of(entry.note), request.entities)
+        return (
+            _is_listed(entry, request)
+            and (not request.entities or has_all(self._catalogue.entities.of(entry.note), request.entities))
+            and self._catalogue.projects.passes(entry, request.project)
         )
 
     def tags(self, prefix: str | None) -> dict[str, int]:
@@ -531,6 +535,7 @@ def _facets_of(request: ListRequest) -> FacetFilter:
         author=request.author,
         path_prefix=request.path_prefix,
         since=request.since,
+        project=request.project,
     )
 
 

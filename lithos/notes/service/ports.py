@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
+from lithos.kernel.values.projects import ProjectFilter
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.model.note import Document
 from lithos.notes.model.versions import VersionRow
@@ -111,6 +112,7 @@ class OtherFiles(Protocol):
         path_prefix: str | None,
         name_contains: str | None,
         since: datetime | None,
+        project: ProjectFilter | None,
         offset: int,
         limit: int,
     ) -> tuple[list[dict[str, Any]], int]:

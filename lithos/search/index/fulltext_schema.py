@@ -32,6 +32,7 @@ from tantivy import (
 from tantivy import Occur as TantivyOccur
 
 from lithos.kernel.databases.private_files import PRIVATE_FOLDER
+from lithos.kernel.values.projects import ProjectFilter, project_terms
 from lithos.text.dates import MOST_KEYS, OwnDate, time_alone
 from lithos.text.pieces import PIECE, cut_at_spaces
 from lithos.text.query import Beginning, Boolean, Boosted, Dated, Node, Occur, Phrase, Word
@@ -62,7 +63,7 @@ _Part: TypeAlias = tuple[TantivyOccur, Query]
 
 @frozen
 class Filters:
-    """Search filters: a note must have all `tags` and `entities`, the author, and the path prefix.
+    """Search filters: a note must have all tags and entities, the author, the path prefix and the project.
 
     Entities, authors and paths are compared exactly, character by character. A tag matches in every spelling,
     and so do all tags below it (`text.words.matching.has_tag`). Filters never change a score.
@@ -72,6 +73,7 @@ class Filters:
     author: str | None = None
     path_prefix: str | None = None
     entities: tuple[str, ...] = ()
+    project: ProjectFilter | None = None
 
 
 @frozen
@@ -105,13 +107,17 @@ class QueryTranslator:
             found.append(self._exact("author", filters.author))
         if filters.path_prefix:
             found.append(self._beginning("path", filters.path_prefix))
+        if filters.project is not None:
+            found.append(self._any_of([self._exact("project", term) for term in filters.project.terms]))
         return found
 
     def _tagged(self, tag: str) -> Query:
         """Return a query for the notes that `has_tag` accepts."""
         name = tag_key(tag)
-        either = [self._exact("tag", name), self._beginning("tag", f"{name}/")]
-        return Query.boolean_query([(TantivyOccur.Should, each) for each in either])
+        return self._any_of([self._exact("tag", name), self._beginning("tag", f"{name}/")])
+
+    def _any_of(self, queries: Sequence[Query]) -> Query:
+        return Query.boolean_query([(TantivyOccur.Should, each) for each in queries])
 
     def _beginning(self, field: str, start: str) -> Query:
         # A fuzzy query with distance 0 and `prefix` is an exact prefix query. A regular expression has a
@@ -230,10 +236,10 @@ def _unscored(query: Query) -> Query:
 
 
 #: Name of the index format. An index with another name is rebuilt.
-FORMAT: Final = "L5"
+FORMAT: Final = "L6"
 ANALYZER_NAME: Final = "lithos"
 TEXT_FIELDS: Final = ("text", "title", "headings", "body", "entities")
-EXACT_FIELDS: Final = ("id", "tag", "entity", "author", "path", "namespace", "dated")
+EXACT_FIELDS: Final = ("id", "tag", "entity", "author", "path", "namespace", "dated", "project")
 
 #: Maximum number of characters of a word. Longer words are cut in notes and queries alike, because tantivy
 #: drops tokens over 65,530 bytes.
@@ -267,6 +273,8 @@ class FulltextEntry:
     dates: str = ""
     aliases: tuple[str, ...] = ()
     own: OwnDate | None = None
+    #: Keys of the projects to which the note belongs.
+    projects: tuple[str, ...] = ()
     #: Whether the body has text of its own (`text.own_text`).
     has_text: bool = True
 
@@ -358,6 +366,8 @@ def make_document(entry: FulltextEntry) -> Document:
         document.add_text("entity", entity)
     for tag in tag_keys(entry.tags):
         document.add_text("tag", tag)
+    for term in project_terms(entry.projects):
+        document.add_text("project", term)
     keys = () if entry.own is None else entry.own.keys
     # Every note gets the same number of keys. The score of a key is then its idf, even if few notes have a
     # date.

@@ -14,6 +14,7 @@ queries whose hits are awaited in the same turn.
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -30,6 +31,7 @@ from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.catalogue.note_records import KeptEntities
 from lithos.notes.indexing_messages import Upsert
+from lithos.notes.model.note_projects import DEFAULT_RULES, ProjectRules
 from lithos.search.index.chunk_rows import ABREAST, VectorEntry, VectorHit, VectorQuery
 from lithos.search.index.embedder import Embedder, Matrix
 from lithos.search.index.fulltext import FulltextIndex
@@ -45,34 +47,55 @@ from lithos.text.own_text import has_own_text
 class FulltextPort:
     """The `Index` adapter of the full-text index. It converts notes to index documents. All methods block."""
 
-    def __init__(self, index: FulltextIndex, sizes: ChunkSizes, entities: KeptEntities) -> None:
+    def __init__(
+        self,
+        index: FulltextIndex,
+        sizes: ChunkSizes,
+        entities: KeptEntities,
+        projects: ProjectRules = DEFAULT_RULES,
+    ) -> None:
         self.index = index
         self._sizes = sizes
         self._entities = entities
+        self._projects = projects
 
     def is_ready(self) -> bool:
         return True
 
     def expected(self, entry: Entry) -> int:
-        return self._entities.stamped(entry.stamp, entry.note)[0]
+        return fulltext_stamp(entry, self._entities, self._projects)
 
     def stamps(self) -> Mapping[int, int]:
         return self.index.stamps()
 
     def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
-        entries = [_index_entry(upsert, self._sizes, self._entities) for upsert in upserts]
+        entries = [_index_entry(upsert, self._sizes, self._entities, self._projects) for upsert in upserts]
         with large_blocks_apart():
             self.index.apply(entries, removals)
 
 
-def _index_entry(upsert: Upsert, sizes: ChunkSizes, kept: KeptEntities) -> FulltextEntry:
+def fulltext_stamp(entry: Entry, kept: KeptEntities, rules: ProjectRules) -> int:
+    """Return the stamp that the full-text index should have for a note.
+
+    It changes with the bytes of the note, its extracted entities, and the projects that the rules give it.
+    """
+    stamp, _ = kept.stamped(entry.stamp, entry.note)
+    return _with_projects(stamp, rules.keys(entry.path, entry.note.extra))
+
+
+def _with_projects(stamp: int, keys: Sequence[str]) -> int:
+    return stamp ^ zlib.crc32("\n".join(keys).encode("utf-8", "surrogatepass")) if keys else stamp
+
+
+def _index_entry(upsert: Upsert, sizes: ChunkSizes, kept: KeptEntities, rules: ProjectRules) -> FulltextEntry:
     entry, note = upsert.entry, upsert.document.note
     stamp, entities = kept.stamped(entry.stamp, note)
+    projects = rules.keys(entry.path, note.extra)
     passages = sizes.chunks(note.title, upsert.document.content)
     body = strip_images(upsert.document.content)
     return FulltextEntry(
         serial=entry.serial,
-        stamp=stamp,
+        stamp=_with_projects(stamp, projects),
         id=note.id,
         title=note.title,
         headings=headings_of(body),
@@ -87,6 +110,7 @@ def _index_entry(upsert: Upsert, sizes: ChunkSizes, kept: KeptEntities) -> Fullt
         dates=dates_in_words(f"{note.title}\n{upsert.document.content}"),
         aliases=note.aliases,
         own=own_date(note.extra, note.title, entry.path, upsert.document.content),
+        projects=projects,
         has_text=has_own_text(upsert.document.content),
     )
 

@@ -57,7 +57,7 @@ class AnswerFinder:
     _search: Search
     _catalogue: Catalogue
 
-    async def find(self, query: str, limit: int, tags: tuple[str, ...]) -> LikelyAnswers:
+    async def find(self, query: str, limit: int, filters: Filters) -> LikelyAnswers:
         """Return at most `limit` notes that probably answer a question. Raises `SearchBackendFailed`.
 
         Only the first three rows of a hybrid search are considered. The best note is first.
@@ -67,7 +67,7 @@ class AnswerFinder:
         search = self._search
         await search.reach_all()
         await search.wait_for_meaning()
-        ranking = await search.hybrid.rank(query, Filters(tags=tags), CANDIDATES, search.threshold)
+        ranking = await search.hybrid.rank(query, filters, CANDIDATES, search.threshold)
         if ranking.failed:
             raise backend_failure(ranking.message)
         confidence = search.hybrid.confidence(ranking)

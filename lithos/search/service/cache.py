@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from lithos.kernel.parts import Clock
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.model.paths import normalise_url
 from lithos.notes.service.texts import NoteTexts
+from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.answers import AnswerFinder, CacheCandidate, LikelyAnswers
+from lithos.search.service.graph_search import passes
 from lithos.search.service.search import Search
-from lithos.text.words.list_filters import has_tags
 
 #: Returns the ids of notes that were cited for similar questions. The nearest question is first.
 CitedBefore: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
@@ -31,7 +32,7 @@ class CacheRequest:
     max_age_hours: float | None = None
     min_confidence: float = 0.5
     limit: int = 3
-    tags: tuple[str, ...] = ()
+    filters: Filters = field(factory=Filters)
 
 
 @frozen
@@ -106,16 +107,16 @@ class CacheLookup:
         if request.source_url:
             owner = self._catalogue.urls.owner(normalise_url(request.source_url))
             entry = self._catalogue.get(owner) if owner else None
-            if entry is not None and has_tags(entry.note.all_tags, request.tags):
+            if entry is not None and passes(entry, request.filters, self._catalogue):
                 return [_Candidate(entry, "source_url")], LikelyAnswers()
-        answers = await self._answers.find(request.query, request.limit, request.tags)
+        answers = await self._answers.find(request.query, request.limit, request.filters)
         found = {
             answer.entry.note.id: _Candidate(answer.entry, "match", answer.probability)
             for answer in answers.likely
         }
         cited = [self._catalogue.get(note_id) for note_id in await self._cited_before(request.query)]
         for entry in [entry for entry in cited if entry is not None][: request.limit]:
-            if has_tags(entry.note.all_tags, request.tags) and entry.note.status != "quarantined":
+            if passes(entry, request.filters, self._catalogue) and entry.note.status != "quarantined":
                 found.setdefault(entry.note.id, _Candidate(entry, "cited_before"))
         return list(found.values()), answers
 

@@ -14,7 +14,6 @@ from lithos.kernel.actors.threads import Blocking, slices
 from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.facets import FacetFilter
-from lithos.notes.catalogue.note_records import KeptEntities
 from lithos.notes.service.relations import clamp_depth
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
@@ -48,12 +47,14 @@ class Nearest:
 
     def _among(self, filters: Filters) -> list[int]:
         """Return the serials of the notes that pass the filters."""
-        wanted = FacetFilter(tags=filters.tags, author=filters.author, path_prefix=filters.path_prefix)
+        wanted = FacetFilter(
+            tags=filters.tags, author=filters.author, path_prefix=filters.path_prefix, project=filters.project
+        )
         found = self._catalogue.page(wanted)
         if found.is_exact and not filters.entities:
             return found.serials
         entries = self._catalogue.at_serials(found.serials)
-        return [entry.serial for entry in entries if passes(entry, filters, self._catalogue.entities)]
+        return [entry.serial for entry in entries if passes(entry, filters, self._catalogue)]
 
     async def search_among(
         self, query: str, serials: Sequence[int], notes: int, threshold: float
@@ -62,14 +63,15 @@ class Nearest:
         return await self._semantic.ask(query, notes, threshold, serials).hits()
 
 
-def passes(entry: Entry, filters: Filters, kept: KeptEntities) -> bool:
+def passes(entry: Entry, filters: Filters, catalogue: Catalogue) -> bool:
     """Return whether a note passes all filters."""
     note = entry.note
     return (
         has_tags(note.all_tags, filters.tags)
         and (filters.author is None or note.author == filters.author)
         and (filters.path_prefix is None or entry.path.startswith(filters.path_prefix))
-        and (not filters.entities or has_all(kept.of(note), filters.entities))
+        and (not filters.entities or has_all(catalogue.entities.of(note), filters.entities))
+        and catalogue.projects.passes(entry, filters.project)
     )
 
 
@@ -165,9 +167,12 @@ class GraphSearch:
             return steps
         entries = [entry for note_id in steps if (entry := self._catalogue.get(note_id)) is not None]
         passing: dict[str, int] = {}
-        kept = self._catalogue.entities
         async for some in slices(entries):
-            passing |= {entry.note.id: steps[entry.note.id] for entry in some if passes(entry, filters, kept)}
+            passing |= {
+                entry.note.id: steps[entry.note.id]
+                for entry in some
+                if passes(entry, filters, self._catalogue)
+            }
         return passing
 
     async def _order_by_meaning(self, query: str, serials: Sequence[int], threshold: float) -> list[int]:

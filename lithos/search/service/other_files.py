@@ -20,7 +20,7 @@ BESIDE: Final = CANDIDATES
 
 @frozen(kw_only=True)
 class OtherQuery:
-    """A query to the other files of the vault. Of the `filters`, only the path applies."""
+    """A query to the other files of the vault. Of the `filters`, only path and project apply."""
 
     query: str
     mode: str = "hybrid"

@@ -12,6 +12,7 @@ from lithos.kernel.actors.threads import slices
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.facets import FacetFilter
 from lithos.notes.model.note import NoteWarning
+from lithos.notes.model.note_projects import NoteProjects
 from lithos.search.index.fulltext_schema import Filters
 from lithos.text.words.list_filters import has_tags
 
@@ -21,7 +22,10 @@ _VEILED: Final = "because of a note that you may not see"
 
 @frozen(kw_only=True)
 class RetrievalFilter:
-    """Access control and filters of one retrieval. If `namespaces` is None, all namespaces are allowed."""
+    """Access control and filters of one retrieval. If `namespaces` is None, all namespaces are allowed.
+
+    A filter by project needs the `projects` of the catalogue.
+    """
 
     namespaces: frozenset[str] | None = None
     task_id: str | None = None
@@ -29,14 +33,17 @@ class RetrievalFilter:
     filters: Filters = field(factory=Filters)
     #: Ids of the allowed notes. If None, all notes are allowed.
     among: frozenset[str] | None = None
+    projects: NoteProjects | None = field(default=None, eq=False)
     #: True for callers that list quarantined notes without showing their text.
     shows_quarantined: bool = False
-    #: True if there are no tag or path filters. Most of the checks are then skipped.
+    #: True if there are no tag, path or project filters. Most of the checks are then skipped.
     _is_open: bool = field(init=False)
     #: True if every note passes that is active and shared.
     _is_wide: bool = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        if self.filters.project is not None and self.projects is None:
+            raise ValueError("A filter by project needs the projects of the notes.")
         object.__setattr__(self, "_is_open", self.filters == Filters())
         object.__setattr__(self, "_is_wide", not self.is_narrow)
 
@@ -46,7 +53,7 @@ class RetrievalFilter:
         return self.namespaces is not None or self.among is not None or not self._is_open
 
     def shows(self, entry: Entry) -> bool:
-        """Return whether the caller may see the note, regardless of tags and path."""
+        """Return whether the caller may see the note, regardless of tags, path and project."""
         if entry.note.status == "quarantined" and not self.shows_quarantined:
             return False
         if self.among is not None and entry.note.id not in self.among:
@@ -85,8 +92,10 @@ class RetrievalFilter:
 
     def _fits(self, entry: Entry) -> bool:
         wanted = self.filters
-        return has_tags(entry.note.all_tags, wanted.tags) and (
-            wanted.path_prefix is None or entry.path.startswith(wanted.path_prefix)
+        return (
+            has_tags(entry.note.all_tags, wanted.tags)
+            and (wanted.path_prefix is None or entry.path.startswith(wanted.path_prefix))
+            and (self.projects is None or self.projects.passes(entry, wanted.project))
         )
 
     async def admit(self, catalogue: Catalogue) -> list[Entry]:
@@ -97,7 +106,10 @@ class RetrievalFilter:
                 admitted += filter(self.passes, each)
             return admitted
         wanted = FacetFilter(
-            tags=self.filters.tags, path_prefix=self.filters.path_prefix, namespaces=self.namespaces
+            tags=self.filters.tags,
+            path_prefix=self.filters.path_prefix,
+            namespaces=self.namespaces,
+            project=self.filters.project,
         )
         async for some in slices(catalogue.page(wanted).serials):
             admitted += filter(self.passes, catalogue.at_serials(some))

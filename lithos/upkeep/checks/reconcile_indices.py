@@ -18,7 +18,7 @@ from lithos.notes.model.plan import plan_index
 from lithos.search.index.embedder import Embedder, EmbedderUnavailable
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.indexing.indexer import Indexer
-from lithos.search.indexing.ports import FulltextPort, VectorPort
+from lithos.search.indexing.ports import FulltextPort, VectorPort, fulltext_stamp
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig
 from lithos.upkeep.checks.checks import Installed
@@ -131,8 +131,8 @@ def find_index_faults(patient: Installed, load: Callable[[str], Embedder]) -> tu
     except EmbedderUnavailable:
         identity = None  # without the model, only the note of each vector is known, not the passage
     vectors = inspect_vectors(survey.data / ".usearch", identity)
-    kept = survey.catalogue.entities
-    wanted = {entry.serial: kept.stamped(entry.stamp, entry.note)[0] for entry in entries}
+    kept, rules = survey.catalogue.entities, survey.catalogue.projects.rules
+    wanted = {entry.serial: fulltext_stamp(entry, kept, rules) for entry in entries}
     mixed = {entry.serial: sizes.mix(entry.stamp) for entry in entries}
     lost = survey.unreadable
     return (*_faults("fulltext", fulltext, wanted, lost), *_faults("vectors", vectors, mixed, lost))
@@ -206,7 +206,7 @@ async def _run_indexers(patient: Installed, fulltext: FulltextIndex, progress: P
     embedding, directory = Threads(), survey.data / ".usearch"
     semantic = SemanticBackend(VectorPort(sizes), embedding, patient.load, directory, model)
     catalogue, files = survey.catalogue, survey.files
-    port = FulltextPort(fulltext, sizes, catalogue.entities)
+    port = FulltextPort(fulltext, sizes, catalogue.entities, catalogue.projects.rules)
     words = Indexer("fulltext", port, catalogue, files, Threads(), repair_slice=_FULLTEXT_SLICE)
     meaning = Indexer("vectors", semantic.port, catalogue, files, embedding)
     held: Mapping[str, Callable[[], int]] = {

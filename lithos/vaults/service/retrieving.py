@@ -162,8 +162,8 @@ class JointRetrieve:
 
 async def _widen(services: Parts, request: RetrieveRequest) -> HybridRanking:
     """Widen the search until enough notes of a vault pass the relevance gate or all notes have been found."""
-    wanted, gate, catalogue = max(LEG_NOTES, LEG_SHARE * request.limit), request.gate, services.get(Catalogue)
-    passing = request.limit
+    catalogue = services.get(Catalogue)
+    wanted, gate, passing = max(LEG_NOTES, LEG_SHARE * request.limit), request.gate(catalogue), request.limit
     if gate.is_narrow:
         passing = min(passing, len(await gate.admit(catalogue)))
     while True:

@@ -16,6 +16,7 @@ import trio
 
 from lithos.attachments.extraction.actor import Attaching
 from lithos.attachments.settings import AttachmentsConfig
+from lithos.notes.settings import AgentsConfig
 from tests.attachments.extraction.pdf_files import pdf
 from tests.servers import Lithos, serving
 
@@ -206,3 +207,29 @@ def test_git_status_stays_clean_after_attachments_are_read(tmp_path):
 
     trio.run(serve)
     assert git("status", "--porcelain") == ""
+
+
+async def test_attachment_belongs_to_the_project_of_its_folder(tmp_path):
+    """Behaviour 319: also after the configuration gives the folder another project."""
+    fill(tmp_path / "vault")
+    (tmp_path / "vault/work").mkdir()
+    (tmp_path / "vault/work/rack.txt").write_text("Zebra rack wiring in the cellar.")
+    for project in ("shop", "blog"):
+        folders = AgentsConfig(projects={"work": project})
+        async with served(tmp_path, projects=folders) as (lithos, _):
+            for asked, paths in (
+                (project, {"work/rack.txt"}),
+                ("", {"board.canvas"}),
+                ("other", set()),
+                (None, {"work/rack.txt", "board.canvas"}),
+            ):
+                for mode in ("hybrid", "fulltext", "semantic"):
+                    for kinds in (["attachment"], ["note", "attachment"]):
+                        found = await lithos.call(
+                            "lithos_search", query="zebra", mode=mode, kinds=kinds, project=asked, limit=50
+                        )
+                        zebras = {row["path"] for row in found["results"] if "ebra" in row["snippet"]}
+                        assert zebras == paths, (mode, kinds, asked)
+                listed = await lithos.call("lithos_list", kinds=["attachment"], project=asked)
+                there = {item["path"] for item in listed["items"]}
+                assert there & {"work/rack.txt", "board.canvas"} == paths

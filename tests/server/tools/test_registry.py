@@ -183,17 +183,19 @@ PARAMETERS = {
     "lithos_note_edit": ("op agent", "id path section text find expected_version expected_hash"),
     "lithos_search": (
         "query",
-        "limit mode tags author path_prefix threshold seed_ids graph_depth entities agent_id offset",
+        "limit mode tags author path_prefix project threshold seed_ids graph_depth entities agent_id offset",
     ),
     "lithos_context": ("", "query task_id budget agent_id tags path_prefix namespace_filter since sections"),
     "lithos_retrieve": (
         "query",
-        "limit namespace_filter agent_id task_id surface_conflicts max_context_nodes tags path_prefix offset",
+        "limit namespace_filter agent_id task_id surface_conflicts max_context_nodes tags path_prefix "
+        "project offset",
     ),
-    "lithos_cache_lookup": ("query", "source_url max_age_hours min_confidence limit tags max_length"),
+    "lithos_cache_lookup": ("query", "source_url max_age_hours min_confidence limit tags max_length project"),
     "lithos_list": (
         "",
-        "path_prefix tags author since limit offset title_contains content_query metadata_match entities",
+        "path_prefix tags author since limit offset title_contains content_query metadata_match entities "
+        "project",
     ),
     "lithos_tags": ("", "prefix offset"),
     "lithos_agent_register": ("id", "name type metadata"),
