@@ -18,6 +18,7 @@ from lithos.kernel.capability import Holds
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, LithosError
 from lithos.kernel.values.principals import COMMAND, OWNER, Principal
+from lithos.kernel.values.projects import working_in
 from lithos.server.tools.arguments import ArgumentFault, ToolSpec
 from lithos.server.tools.declaring import Answer
 from lithos.server.tools.fitting import AnswerWithImage
@@ -189,7 +190,8 @@ class JointActing:
                     missing[vault.name] = "it is still indexing: notes may be missing"
         if not asked:
             raise find_first(missing)
-        answer = await joint(asked, arguments)
+        with working_in(asked[0].principal.project):  # `Tools` sets it only for the tools of one vault.
+            answer = await joint(asked, arguments)
         assert answer is not None
         failed = {**missing, **answer.get("failed_vaults", {})}
         if not failed:

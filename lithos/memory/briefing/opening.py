@@ -13,7 +13,14 @@ from attrs import evolve, frozen
 
 from lithos.kernel.values.times import format_time
 from lithos.memory.briefing.blocks import cut_blocks
-from lithos.memory.briefing.parts import PATH_SHOWN, TITLE_SHOWN, one_line, render_spans, take_lines
+from lithos.memory.briefing.parts import (
+    PATH_SHOWN,
+    PROJECT_SHOWN,
+    TITLE_SHOWN,
+    one_line,
+    render_spans,
+    take_lines,
+)
 from lithos.memory.briefing.passages import SourceNote, SplitNote
 from lithos.tasks.model.open_tasks import OpenTask, OpenTasks
 from lithos.tasks.model.task import Claim
@@ -44,6 +51,8 @@ class PinnedNote:
     path: str
     text: str
     end: int = 0
+    #: Project of a note that is not of the agent's project, or "".
+    project: str = ""
 
 
 @frozen
@@ -112,7 +121,8 @@ def pinned_text(pinned: PinnedNotes, most: int, count: Count) -> tuple[str, Sequ
     room = most - count(head) - count(more.format(pinned.total)) - 3
     blocks: list[str] = []
     for each in pinned.shown:
-        name = f"### {one_line(each.title, TITLE_SHOWN)} ({one_line(each.path, PATH_SHOWN)})"
+        owned = f", of project {one_line(each.project, PROJECT_SHOWN)}" if each.project else ""
+        name = f"### {one_line(each.title, TITLE_SHOWN)} ({one_line(each.path, PATH_SHOWN)}{owned})"
         left = min(room - count(name) - 2, PINNED_NOTE)
         text = cut_tidily(each.text, left, count) if left >= _LEAST_TEXT else ""
         if not text:

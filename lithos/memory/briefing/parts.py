@@ -56,12 +56,12 @@ def header(title: str, path: str, version: int, section: str, project: str = "")
 
     `project` is the project of a note that is not of the agent's project.
     """
+    owned = f", of project {one_line(project, PROJECT_SHOWN)}" if project else ""
     if not version:  # An attachment does not have a version.
-        return f"### {one_line(title, TITLE_SHOWN)} ({one_line(path, PATH_SHOWN)})"
+        return f"### {one_line(title, TITLE_SHOWN)} ({one_line(path, PATH_SHOWN)}{owned})"
     names = section.split(" > ")
     while len(names) > 1 and len(" > ".join(names)) > SECTION_SHOWN:
         names = names[1:]
-    owned = f", of project {one_line(project, PROJECT_SHOWN)}" if project else ""
     return (
         f"### {one_line(title, TITLE_SHOWN)} ({one_line(path, PATH_SHOWN)}, v{version}, "
         f"{one_line(' > '.join(names), SECTION_SHOWN)}{owned})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final, Protocol
 
 import attrs
@@ -109,14 +110,14 @@ class ContextRequest:
     is_compact: bool = False
     scope: ProjectScope = EVERYTHING
 
-    @property
-    def gate(self) -> RetrievalFilter:
+    def gate(self, catalogue: Catalogue) -> RetrievalFilter:
         """Return the filter for the notes that the caller may see and has asked for."""
         return RetrievalFilter(
             namespaces=None if self.namespaces is None else frozenset(self.namespaces),
             task_id=self.task_id,
             agent_id=self.agent_id,
             filters=self.filters,
+            projects=catalogue.projects,
         )
 
 
@@ -292,7 +293,10 @@ class Context:
             changed = None
         asked, is_followup = self._asked(request, changed), request.since is not None
         hits = await self._beside(request)
-        async with self._candidates.find(asked, is_followup=is_followup, ranking=ranking) as found:
+        find = self._candidates.find(
+            asked, is_followup=is_followup, ranking=ranking, may_widen=request.scope.may_widen
+        )
+        async with find as found:
             material, is_degraded = await self._gather(request, found, sheet, changed, hits)
             yield BriefingMaterial(
                 material=material,
@@ -380,13 +384,14 @@ class Context:
         """Return the material of the briefing, and whether a part of it was unavailable."""
         wanted = frozenset(request.sections)
         read = await self._read(request, found)
-        opening = await self._opening.read(wanted, request.gate, request.scope, self._clock())
+        gate = request.gate(self._catalogue)
+        opening = await self._opening.read(wanted, gate, request.scope, self._clock())
         activity, decisions = list[str](), list[str]()
         if "activity" in wanted:
             activity, decisions = await self._tell(request, found, changed)
         material = Material(
             task=_task_part(sheet, changed) if sheet is not None and "task" in wanted else None,
-            sources=self._with_attachments(read.sources, hits) if "notes" in wanted else (),
+            sources=self._with_attachments(read.sources, hits, request.scope) if "notes" in wanted else (),
             terms=found.terms,
             warnings=opening.with_warnings(read.warnings) if "warnings" in wanted else (),
             activity=activity,
@@ -416,7 +421,13 @@ class Context:
             tasks=tasks,
             has_work="work" in request.sections,
         )
-        return tell_activity(events, wanted), tell_decisions(events, request.agent_id)
+        is_shown = None if request.scope.filter is None else partial(self._may_mention, request)
+        return tell_activity(events, wanted), tell_decisions(events, request.agent_id, is_shown)
+
+    def _may_mention(self, request: ContextRequest, path: str) -> bool:
+        """Return whether the note at a path is of the requested projects. A missing note is."""
+        entry = self._catalogue.at_path(path)
+        return entry is None or self._catalogue.projects.passes(entry, request.scope.filter)
 
     def _note_of_event(
         self, request: ContextRequest, found: RankedCandidates
@@ -430,7 +441,7 @@ class Context:
             return {each.entry.note.id: each.entry for each in found.notes}.get
         if request.since is None:
             return lambda note_id: None
-        get, gate = self._catalogue.get, request.gate
+        get, gate = self._catalogue.get, request.gate(self._catalogue)
 
         def visible(note_id: str) -> Entry | None:
             entry = get(note_id)
@@ -448,7 +459,7 @@ class Context:
         withheld: list[LeftOut] = []
         warnings: list[AboutNote] = []
         best = max((each.score for each in found.notes), default=0.0)
-        gate = request.gate
+        gate = request.gate(self._catalogue)
         await self._lineage.settle()
         for each in found.notes:
             note = each.entry.note
@@ -471,6 +482,8 @@ class Context:
         read = list(zip(trusted, contents, strict=True))
         asked = asked_time(request.query) if request.is_compact else None
         sources = await self._working.run(lambda: self._split(read, nearness, asked, request.is_compact))
+        if request.scope.own is not None:
+            sources = [self._marked(each, request.scope) for each in sources]
         serials = [entry.serial for entry in entries]
         if len(still := self._catalogue.at_serials(serials)) < len(serials):
             # Only this code drops removed notes from the cache. Otherwise they would stay in it until newer
@@ -481,8 +494,14 @@ class Context:
         warnings = [each for each in warnings if each.note_id in ids]
         return _Read(sources, withheld, warnings[:MOST_WARNINGS], is_degraded)
 
+    def _marked(self, source: SourceNote, scope: ProjectScope) -> SourceNote:
+        """Return the source with its project if the agent works on another one."""
+        entry = self._catalogue.get(source.id)
+        project = "" if entry is None else scope.foreign(self._catalogue.projects.of(entry))
+        return attrs.evolve(source, project=project) if project else source
+
     def _with_attachments(
-        self, sources: Sequence[SourceNote], hits: Sequence[OtherHit]
+        self, sources: Sequence[SourceNote], hits: Sequence[OtherHit], scope: ProjectScope
     ) -> Sequence[SourceNote]:
         """Return the sources with the attachment hits. A strong hit counts as much as the best note."""
         if not hits:
@@ -497,6 +516,7 @@ class Context:
                 score=best * ANSWERING[(hit.judged or WEAK).match],
                 split=self._splits.split(-1 - hit.number, hit.name, hit.text),
                 reasons=("matches the query",),
+                project=scope.foreign(self._catalogue.projects.rules.of_path(hit.path)),
             )
             for hit in hits
         ]

@@ -72,12 +72,14 @@ class OpeningReader:
             return NO_OPENING
         pinned, warnings, work = PinnedNotes(), list[AboutNote](), OpenTasks()
         if "pinned" in sections:
-            pinned, warnings = await self._read_pinned(gate, now)
+            pinned, warnings = await self._read_pinned(gate, scope, now)
         if "work" in sections:
             work = await self._work.open(scope.passes, gate.agent_id)
         return Opening(pinned, work, warnings, is_wanted=True)
 
-    async def _read_pinned(self, gate: RetrievalFilter, now: datetime) -> tuple[PinnedNotes, list[AboutNote]]:
+    async def _read_pinned(
+        self, gate: RetrievalFilter, scope: ProjectScope, now: datetime
+    ) -> tuple[PinnedNotes, list[AboutNote]]:
         """Return the pinned notes in the order of their paths, and warnings about the others."""
         tagged = evolve(gate, filters=evolve(gate.filters, tags=(*gate.filters.tags, PINNED)))
         entries = sorted(await tagged.admit(self._catalogue), key=lambda entry: entry.path)
@@ -88,7 +90,7 @@ class OpeningReader:
         contents = await self._texts.versioned(first)
         await self._texts.frames.learn(first)
         read = [(entry, one[0]) for entry, one in zip(first, contents, strict=True) if one is not None]
-        notes = await self._working.run(lambda: [self._pinned(*each) for each in read])
+        notes = await self._working.run(lambda: [self._pinned(*each, scope) for each in read])
         missing = len(first) - len(read)  # These notes were deleted meanwhile.
         told = [warning for entry in entries for warning in withheld[entry.note.id]]
         return PinnedNotes(notes, len(shown) - missing), told
@@ -98,13 +100,15 @@ class OpeningReader:
             if warning.kind in WITHHOLDING:
                 yield AboutNote(entry.note.id, entry.note.title, warning, is_left_out=True)
 
-    def _pinned(self, entry: Entry, content: str) -> PinnedNote:
+    def _pinned(self, entry: Entry, content: str, scope: ProjectScope) -> PinnedNote:
         """Return a pinned note with its summary, or else with its first paragraph."""
         note = entry.note
         summaries = note.summaries or {}
         summary = (summaries.get("short") or summaries.get("long") or "").strip()
-        if summary:
-            return PinnedNote(note.id, note.title, entry.path, summary)
-        content, _ = affordable(content, LEAST_TEXT)
-        split = self._splits.split(entry.serial, note.title, content, self._texts.frames.of(entry))
-        return PinnedNote(note.id, note.title, entry.path, *first_paragraph(split))
+        text, end = summary, 0
+        if not summary:
+            content, _ = affordable(content, LEAST_TEXT)
+            split = self._splits.split(entry.serial, note.title, content, self._texts.frames.of(entry))
+            text, end = first_paragraph(split)
+        project = scope.foreign(self._catalogue.projects.of(entry))
+        return PinnedNote(note.id, note.title, entry.path, text, end, project)

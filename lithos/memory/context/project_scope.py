@@ -1,4 +1,4 @@
-"""The projects whose notes and tasks a briefing shows."""
+"""The projects whose notes and tasks a briefing shows (docs/spec/projects.md §5)."""
 
 from __future__ import annotations
 

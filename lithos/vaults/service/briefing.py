@@ -18,6 +18,7 @@ from lithos.kernel.values.errors import InvalidInput, LithosError, TaskNotFound
 from lithos.memory.briefing.briefing import Briefing
 from lithos.memory.briefing.material import Material
 from lithos.memory.briefing.opening import PinnedNotes
+from lithos.memory.context.candidates import has_strong
 from lithos.memory.context.context import (
     NOTHING_TOLD,
     BriefingMaterial,
@@ -26,6 +27,9 @@ from lithos.memory.context.context import (
     ContextRequest,
 )
 from lithos.memory.retrieve.retrieve import RetrieveRequest
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.search.service.hybrid import HybridRanking
+from lithos.search.service.search import Search
 from lithos.tasks.model.open_tasks import join_tasks
 from lithos.tasks.service.coordination import Coordination
 from lithos.text.snippet import Terms
@@ -74,6 +78,8 @@ class JointContext:
         rankings = await retrieve.rank(
             RetrieveRequest(query=query, limit=20, agent_id=request.agent_id, filters=request.filters)
         )
+        if request.scope.may_widen and self._has_strong(request, rankings):
+            request = attrs.evolve(request, scope=attrs.evolve(request.scope, may_widen=False))
         failed: dict[str, str] = {}
         async with AsyncExitStack() as stack:
             gathered: dict[str, BriefingMaterial] = {}
@@ -108,6 +114,19 @@ class JointContext:
                 for name, each in gathered.items()
             }
         return JointBriefing(briefing, answers, failed)
+
+    def _has_strong(self, request: ContextRequest, rankings: Mapping[str, HybridRanking]) -> bool:
+        """Return whether a note of the requested projects matches strongly in any vault.
+
+        If one does, no vault adds notes of other projects.
+        """
+        for name, ranking in rankings.items():
+            verdicts = self.vaults[name].get(Search).judged(ranking) or {}
+            catalogue = self.vaults[name].get(Catalogue)
+            gate = request.gate(catalogue)
+            if has_strong(verdicts, filter(gate.passes, catalogue.at_serials(verdicts))):
+                return True
+        return False
 
     async def _owner_of_task(self, task_id: str | None) -> str | None:
         """Return the name of the vault that has a task. Raises `TaskNotFound` if no vault has the task."""
