@@ -117,6 +117,8 @@ def pinned_text(pinned: PinnedNotes, most: int, count: Count) -> tuple[str, Sequ
 
     The last line has the number of omitted notes.
     """
+    if not pinned:
+        return "", ()
     head, more = "## Pinned", "and {} more: lithos_list with tags pinned"
     room = most - count(head) - count(more.format(pinned.total)) - 3
     blocks: list[str] = []
@@ -130,7 +132,7 @@ def pinned_text(pinned: PinnedNotes, most: int, count: Count) -> tuple[str, Sequ
         blocks.append(f"{name}\n{text}")
         room -= count(name) + count(text) + 2
     if not blocks:
-        return "", ()
+        return _only_total(f"## Pinned: {pinned.total}, see lithos_list with tags pinned", most, count), ()
     missing = pinned.total - len(blocks)
     text = "\n\n".join([head, *blocks, *([more.format(missing)] if missing else [])])
     return text, pinned.shown[: len(blocks)]
@@ -138,13 +140,20 @@ def pinned_text(pinned: PinnedNotes, most: int, count: Count) -> tuple[str, Sequ
 
 def work_text(work: OpenTasks, most: int, count: Count) -> str:
     """Return one line per open task in at most `most` tokens. The last line has the number of other tasks."""
+    if not work:
+        return ""
     head, more = "## Open tasks (`task_id`)", "- and {} more: lithos_task_list"
     room = most - count(head) - count(more.format(work.total)) - 2
     lines = take_lines((_task_line(each, work.agent_id) for each in work.shown), room, count)
     if not lines:
-        return ""
+        return _only_total(f"## Open tasks: {work.total}, see lithos_task_list", most, count)
     missing = work.total - len(lines)
     return "\n".join([head, *lines, *([more.format(missing)] if missing else [])])
+
+
+def _only_total(text: str, most: int, count: Count) -> str:
+    """Return a line for a section of which nothing fits."""
+    return text if count(text) <= most else ""
 
 
 def _task_line(open_task: OpenTask, agent_id: str | None) -> str:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from lithos.search.index.tokenizer import load_pieces
+from lithos.text.words.tokens import count_with
 from tests.servers import Clock, Lithos, refusal, serving
 
 OPENING = ["pinned", "work", "warnings", "notes", "activity"]
@@ -142,7 +148,28 @@ async def test_second_session_gets_the_opening_and_only_the_news(lithos: Lithos)
     assert "The lamp was repaired." not in text
 
 
-async def test_opening_of_an_empty_vault_is_empty(tmp_path: Any) -> None:
+async def test_opening_of_an_empty_vault_is_empty(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"answers": "compact"}) as lithos:
         answer = await lithos.call("lithos_context", sections=OPENING, budget=800)
         assert (answer["text"], set(answer)) == ("", {"text", "tokens"})
+
+
+@pytest.mark.parametrize("answers", ["compact", "full"])
+async def test_opening_never_exceeds_the_budget(tmp_path: Path, answers: str) -> None:
+    """Behaviour 300."""
+    count = count_with(load_pieces())
+    async with serving(tmp_path, server={"answers": answers}) as lithos:
+        for number in range(8):
+            await lithos.create(
+                f"Rule {number}", f"Rule {number}: `x_{number}` " + "süß 日本 " * 40, tags=["pinned"]
+            )
+            await lithos.create(f"Log {number}", f"Ship {number} came into the harbour. " * 30)
+            await create_task(lithos, f"Unload ship {number} " * 9)
+        task = await create_task(lithos, "Count the ships", description="In the harbour. " * 200)
+        for budget in (200, 300, 500, 800, 2_000):
+            for more in ({}, {"query": "ships in the harbour"}, {"task_id": task}):
+                given = {"sections": ["task", *OPENING], "budget": budget, "cursor": True} | more
+                answer = await lithos.call("lithos_context", **given)
+                sent = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+                assert count(sent if answers == "compact" else answer["text"]) <= budget, (budget, more)
+                assert "## Pinned" in answer["text"]
