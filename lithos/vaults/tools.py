@@ -14,12 +14,14 @@ from attrs import evolve
 
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, LithosError
+from lithos.kernel.values.projects import ProjectFilter, asked_project
 from lithos.memory.tools.context import ContextTool, about_row, item_row, left_out_row, place_row, trouble_row
 from lithos.memory.tools.memory import RetrieveTool, retrieve_row
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.service.row_kinds import ATTACHMENT, KINDS, NOTE, read_kinds
-from lithos.notes.tools_rows import warn
+from lithos.notes.tools_rows import add_projects, warn
 from lithos.search.service.other_files import BESIDE, OtherHit, OtherHits, mix_rows, standings_of
-from lithos.search.service.search import SearchRequest
+from lithos.search.service.search import Hit, SearchRequest
 from lithos.search.settings import SearchConfig, room_of_rows
 from lithos.search.tools import SearchTool
 from lithos.search.tools_rows import search_row
@@ -36,6 +38,7 @@ from lithos.vaults.service.searching import JointSearch
 from lithos.vaults.tools_dispatch import VAULT, Joint, QueriedVault
 
 Arguments = Mapping[str, Any]
+Row = dict[str, Any]
 #: Maximum share of a compact briefing's token budget for its text. Sources and warnings get the rest.
 TEXT_SHARE: Final = 0.7
 #: Maximum number of a vault's ready tasks to search for the oldest task.
@@ -56,8 +59,23 @@ def _room(asked: Sequence[QueriedVault], limit: int) -> int:
     return room_of_rows(asked[0].services.get(ServerConfig), limit)
 
 
-async def _warned(services: Parts, rows: Sequence[tuple[str, dict[str, Any]]], name: str) -> None:
-    await warn(services, [(row["id"], row) for vault, row in rows if vault == name])
+async def _mark(
+    asked: Sequence[QueriedVault], hits: Sequence[tuple[str, Hit]], rows: Sequence[Row], *, explain: bool
+) -> None:
+    """Add to each row the warnings and the project that its vault knows."""
+    for each in asked:
+        own = [(hit.entry, row) for (name, hit), row in zip(hits, rows, strict=True) if name == each.name]
+        await warn(each.services, ((row["id"], row) for _, row in own))
+        add_projects(each.services, own, is_asked=explain)
+
+
+def _missing(asked: Sequence[QueriedVault], wanted: ProjectFilter | None) -> str:
+    """Return a sentence if no vault has notes of the requested project, or "".
+
+    The longest sentence names similar projects.
+    """
+    told = [each.services.get(Catalogue).projects.missing(wanted) for each in asked]
+    return max(told, key=len) if all(told) else ""
 
 
 async def search(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
@@ -76,10 +94,8 @@ async def search(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
         return {"results": [_hit_row(services, name, hit, hit.score) for name, hit in shown]}
     answer = await JointSearch(services).search(request)
     now = asked[0].services.clock()
-    rows = [(name, search_row(hit, now) | {VAULT: name}) for name, hit in answer.rows]
-    for each in asked:
-        await _warned(each.services, rows, each.name)
-    mixed: list[dict[str, Any]] = [row for _, row in rows]
+    mixed: list[Row] = [search_row(hit, now) | {VAULT: name} for name, hit in answer.rows]
+    await _mark(asked, answer.rows, mixed, explain=given.explain)
     if hits and not given.offset:
         owners = {id(hit): name for name, hit in hits}
         mixed = [
@@ -96,7 +112,8 @@ async def search(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
         }
     if answer.failed:
         result["failed_vaults"] = dict(answer.failed)
-    return result | ({"message": answer.message} if answer.message else {})
+    message = answer.message or ("" if mixed else _missing(asked, request.filters.project))
+    return result | ({"message": message} if message else {})
 
 
 async def _attachments(
@@ -121,15 +138,15 @@ async def retrieve(asked: Sequence[QueriedVault], arguments: Arguments) -> Answe
     """Return the rows of one retrieval across all vaults. Each vault stores its own receipt."""
     given: RetrieveTool = _read(asked, "lithos_retrieve", arguments)
     services = _services(asked)
-    answer = await JointRetrieve(services).retrieve(given.request(_room(asked, given.limit)))
+    request = given.request(_room(asked, given.limit))
+    answer = await JointRetrieve(services).retrieve(request)
     now = asked[0].services.clock()
     shown = answer.rows[given.offset : given.offset + max(1, given.limit)]
-    rows = [(name, retrieve_row(result, now) | {VAULT: name}) for name, result in shown]
-    for each in asked:
-        await _warned(each.services, rows, each.name)
+    rows: list[Row] = [retrieve_row(result, now) | {VAULT: name} for name, result in shown]
+    await _mark(asked, [(name, result.hit) for name, result in shown], rows, explain=given.explain)
     every = list(answer.answers.values())
     result: dict[str, Any] = {
-        "results": [row for _, row in rows],
+        "results": rows,
         "temperature": every[0].receipt.temperature,
         "terrace_reached": max(each.receipt.terrace_reached for each in every),
         "receipts": {name: each.receipt.id for name, each in answer.answers.items()},
@@ -142,6 +159,8 @@ async def retrieve(asked: Sequence[QueriedVault], arguments: Arguments) -> Answe
             for name, each in answer.answers.items()
             for conflict in each.conflicts or ()
         ]
+    if not rows and (message := _missing(asked, request.filters.project)):
+        result["message"] = message
     return result | ({"failed_vaults": dict(answer.failed)} if answer.failed else {})
 
 
@@ -175,6 +194,8 @@ async def context(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer
         "receipts": {name: each.receipt_id for name, each in answers.items()},
         "degraded": any(each.degraded for each in answers.values()),
     }
+    if given.project and (message := _missing(asked, request.filters.project)):
+        result["message"] = message
     result |= {"failed_vaults": dict(joint.failed)} if joint.failed else {}
     return _compact_briefing(result, given) if is_compact else result
 
@@ -234,6 +255,9 @@ async def list_notes(asked: Sequence[QueriedVault], arguments: Arguments) -> Ans
         rows = [turn[place] for place in range(longest) for turn in turns if place < len(turn)]
     total = sum(answer["total"] for answer in answers.values())
     messages = {answer["message"]: None for answer in answers.values() if "message" in answer}
+    if given.project is not None:  # A vault without notes of the project says so, but another may have some.
+        told = "" if total else _missing(asked, asked_project(given.project))
+        messages = {told: None} if told else {}
     page = {"items": rows[offset : offset + limit], "total": total}
     return _told(page | ({"message": "; ".join(messages)} if messages else {}), failed)
 

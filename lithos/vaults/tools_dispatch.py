@@ -190,7 +190,7 @@ class JointActing:
                     missing[vault.name] = "it is still indexing: notes may be missing"
         if not asked:
             raise find_first(missing)
-        with working_in(asked[0].principal.project):  # `Tools` sets it only for the tools of one vault.
+        with working_in(self._allowed[0][1].project):
             answer = await joint(asked, arguments)
         assert answer is not None
         failed = {**missing, **answer.get("failed_vaults", {})}

@@ -7,9 +7,13 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+from attrs import evolve
+
 from lithos.app.capabilities import CAPABILITIES, holders
+from lithos.kernel.values.principals import OWNER, Principal
 from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.settings import AgentsConfig
+from lithos.vaults.service.joint import JointPrincipal
 from tests.vaults.apart.hosting import Hosted, config_of, hosting, let_in, put
 
 TOKEN = ""
@@ -163,6 +167,8 @@ async def test_briefing_of_all_vaults_keeps_projects_apart(tmp_path):
         assert "### images (blog/images.md, v1, Images, of project acme/blog)" in answer["text"]
         assert ("images", None) in (await brief(query="how are images resized", project="blog"))[1]
         assert (await brief(query="how are images resized", project=""))[1] == []
+        unknown = (await brief(query="how are images resized", project="bloog"))[0]["message"]
+        assert unknown.startswith("No note belongs to the project 'bloog'.")
         opening = (await brief(sections=["pinned", "work", "notes"]))[0]["text"]
         assert "### pins (home: pins.md)\nBe kind." in opening
         assert "Write short posts." not in opening
@@ -170,3 +176,32 @@ async def test_briefing_of_all_vaults_keeps_projects_apart(tmp_path):
             "/mcp", "secret", "lithos_context", fields=(OF_SHOP,), vault="home", query="write short posts"
         )
         assert "of project acme/blog)" in one["text"]
+
+
+async def test_project_filters_and_marks_rows_of_all_vaults(tmp_path):
+    """Behaviours 319 and 320, with one project in both vaults and one only at home."""
+    shop, blog = "github.com/acme/shop", "github.com/acme/blog"
+    for vault, project in (("work", shop), ("home", blog)):
+        text = "---\nproject: {}\n---\n\nThe boiler has a valve.\n"
+        notes = {f"shop at {vault}.md": text.format(shop), f"{vault}.md": text.format(project)}
+        put(tmp_path / vault, notes)
+    async with two(tmp_path) as hosted:
+        token = JointPrincipal("ci", "read", project=shop, parts=(("work", Principal("ci", "read")),))
+        assert [who.project for _, who in hosted.vaults.set.allowed(token)] == [shop]
+        for tool, key, query in (
+            ("lithos_search", "results", {"query": "boiler"}),
+            ("lithos_retrieve", "results", {"query": "boiler"}),
+            ("lithos_list", "items", {}),
+        ):
+            acting = hosted.vaults.tools.acting_as(evolve(OWNER, project=shop))
+            answer = await acting.call(tool, {**query, "vault": "*", "project": blog})
+            assert [(row["title"], row["vault"]) for row in answer[key]] == [("home", "home")]
+            assert "message" not in answer
+            answer = await acting.call(tool, {**query, "vault": "*", "project": "shop"})
+            assert {row["title"] for row in answer[key]} == {"shop at work", "shop at home", "work"}
+            answer = await acting.call(tool, {**query, "vault": "*"})
+            assert {row["title"]: row["project"] for row in answer[key] if "project" in row} == {"home": blog}
+            answer = await acting.call(tool, {**query, "vault": "*", "project": "blogg"})
+            assert answer[key] == []
+            assert answer["message"].startswith("No note belongs to the project 'blogg'.")
+            assert blog in answer["message"]

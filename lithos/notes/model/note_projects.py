@@ -27,9 +27,11 @@ from lithos.text.words.analysis import name_key
 #: the same few values, and reading a value takes some microseconds.
 _REMEMBERED: Final = 1_000
 _LONGEST_REMEMBERED: Final = 300
-#: Number of known projects with which an unknown project is compared, the most frequent first, then the
-#: maximum number of similar projects in a message, and the minimum similarity of their names.
-_MOST_COMPARED: Final = 500
+#: Number of known projects with which an unknown project is compared, the most frequent first, and number of
+#: characters at the end of a key that are compared. All comparisons take less than a tenth of a second. Then
+#: the maximum number of similar projects in a message, and the minimum similarity of their names.
+_MOST_COMPARED: Final = 100
+_COMPARED: Final = 32
 _MOST_SIMILAR: Final = 3
 _SIMILARITY: Final = 0.7
 _NO_TERMS: Final = frozenset[str]()
@@ -71,6 +73,12 @@ class ProjectRules:
 
     property_name: str = PROPERTY
     folders: Mapping[str, tuple[str, ...]] = field(factory=dict, converter=_by_folder)
+    #: Maximum number of parts of a folder. Deeper parts of a path need no comparison.
+    _deepest: int = field(init=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        deepest = max((folder.count("/") + 1 for folder in self.folders), default=0)
+        object.__setattr__(self, "_deepest", deepest)
 
     def keys(self, path: str, extra: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the project keys of a note from its path and its properties."""
@@ -83,11 +91,13 @@ class ProjectRules:
 
     def of_path(self, path: str) -> tuple[str, ...]:
         """Return the keys of the longest configured folder that contains a path."""
-        folder = name_key(path) if self.folders else ""
-        while folder:
-            folder = folder.rpartition("/")[0]
-            if folder in self.folders:
-                return self.folders[folder]
+        if not self.folders:
+            return ()
+        parts = name_key(path).split("/")[:-1]
+        for depth in range(min(len(parts), self._deepest), 0, -1):
+            found = self.folders.get("/".join(parts[:depth]))
+            if found is not None:
+                return found
         return ()
 
 
@@ -138,11 +148,12 @@ class NoteProjects:
             return ""
         keys = {key.casefold(): key for key, _ in self._counts.most_common(_MOST_COMPARED)}
         names = {key.rpartition("/")[2]: key for key in reversed(keys)} | {key: key for key in keys}
+        ends = {name[-_COMPARED:]: key for name, key in names.items()}
         asked = wanted.key.casefold()
         near = {
-            keys[names[each]]: None
+            keys[ends[each]]: None
             for text in (asked, asked.rpartition("/")[2])
-            for each in get_close_matches(text, names, n=_MOST_SIMILAR, cutoff=_SIMILARITY)
+            for each in get_close_matches(text[-_COMPARED:], ends, n=_MOST_SIMILAR, cutoff=_SIMILARITY)
         }
         similar = f" Similar projects: {', '.join([*near][:_MOST_SIMILAR])}." if near else ""
         return f"No note belongs to the project {wanted.key!r}.{similar}"
