@@ -19,6 +19,7 @@ from lithos.tasks.rows.tasks import TaskRows
 from lithos.tasks.service.board import BoardReading
 from lithos.tasks.service.coordination import Coordination
 from lithos.tasks.service.impact import Impact
+from lithos.tasks.service.open_work import OpenWork
 from lithos.tasks.service.running_claims import Claims
 from lithos.tasks.settings import CoordinationConfig
 from lithos.tasks.state import count_tasks, look_at_coordination, measure_claims
@@ -51,7 +52,7 @@ async def has_task(server: Parts, thing: str) -> bool:
 
 TASKS = Capability(
     name="tasks",
-    makers=(make_task_board, Coordination, Impact, BoardReading, Claims, TaskResources),
+    makers=(make_task_board, Coordination, Impact, BoardReading, Claims, OpenWork, TaskResources),
     pages=Pages(modules=("lithos.tasks.pages",), links=(NavigationLink(6, "Tasks", "/console/tasks", "t"),)),
     resources=(TaskResources,),
     tools=("lithos.tasks.tools_rows", "lithos.tasks.tools", "lithos.tasks.tools_graph"),

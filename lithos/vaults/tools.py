@@ -194,6 +194,8 @@ async def context(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer
         "receipts": {name: each.receipt_id for name, each in answers.items()},
         "degraded": any(each.degraded for each in answers.values()),
     }
+    if given.project and (message := _missing(asked, request.filters.project)):
+        result["message"] = message
     result |= {"failed_vaults": dict(joint.failed)} if joint.failed else {}
     return _compact_briefing(result, given) if is_compact else result
 

@@ -12,10 +12,12 @@ from attrs import evolve
 from lithos.app.capabilities import CAPABILITIES, holders
 from lithos.kernel.values.principals import OWNER, Principal
 from lithos.memory.retrieve.feedback import Learning
+from lithos.notes.settings import AgentsConfig
 from lithos.vaults.service.joint import JointPrincipal
-from tests.vaults.apart.hosting import Hosted, config_of, hosting, put
+from tests.vaults.apart.hosting import Hosted, config_of, hosting, let_in, put
 
 TOKEN = ""
+OF_SHOP = "Lithos-Project: acme/shop"
 
 
 @asynccontextmanager
@@ -124,6 +126,56 @@ async def test_each_kind_of_id_is_found_only_in_its_vault(tmp_path):
             assert found == [name], thing
         unknown = "33333333-3333-4333-8333-333333333333"
         assert not [holds for holds in holders() if await holds(server, unknown)]
+
+
+PROJECTS = {
+    "work": {
+        "shop/refunds.md": "# Refunds\n\nRefunds are possible for 14 days after delivery.\n",
+        "shop/gateway.md": "# Gateway\n\nThe gateway closes idle connections after 55 seconds.\n",
+        "standup.md": "# Standup\n\nThe standup is at nine on Mondays.\n",
+    },
+    "home": {
+        "blog/images.md": "# Images\n\nImages of the blog are resized to three widths.\n",
+        "blog/rules.md": "---\ntags: [pinned]\n---\n# Rules\n\nWrite short posts.\n",
+        "garden.md": "# Garden\n\nTomatoes are watered in the evening.\n",
+        "pins.md": "---\ntags: [pinned]\n---\n# Pins\n\nBe kind.\n",
+    },
+}
+
+
+async def test_briefing_of_all_vaults_keeps_projects_apart(tmp_path):
+    """behaviour 311"""
+    configs = {}
+    for name, files in PROJECTS.items():
+        put(tmp_path / name, files)
+        let_in(tmp_path / f"{name}-data", "secret")
+        folders = AgentsConfig(projects={"shop": "acme/shop", "blog": "acme/blog"})
+        configs[name] = config_of(tmp_path / name, tmp_path / f"{name}-data", agents=folders)
+    async with hosting(configs) as hosted:
+        for name in configs:
+            await hosted.server(name).searchable()
+
+        async def brief(**more):
+            given = {"vault": "*", "explain": True} | more
+            sent = await hosted.ask("/mcp", "secret", "lithos_context", fields=(OF_SHOP,), **given)
+            return sent, [(each["title"], each.get("project")) for each in sent.get("items", [])]
+
+        assert (await brief(query="how long are refunds possible"))[1] == [("refunds", None)]
+        assert (await brief(query="when are tomatoes watered"))[1] == [("garden", None)]
+        answer, shown = await brief(query="how are images resized")
+        assert shown == [("images", "acme/blog")]
+        assert "### images (blog/images.md, v1, Images, of project acme/blog)" in answer["text"]
+        assert ("images", None) in (await brief(query="how are images resized", project="blog"))[1]
+        assert (await brief(query="how are images resized", project=""))[1] == []
+        unknown = (await brief(query="how are images resized", project="bloog"))[0]["message"]
+        assert unknown.startswith("No note belongs to the project 'bloog'.")
+        opening = (await brief(sections=["pinned", "work", "notes"]))[0]["text"]
+        assert "### pins (home: pins.md)\nBe kind." in opening
+        assert "Write short posts." not in opening
+        one = await hosted.ask(
+            "/mcp", "secret", "lithos_context", fields=(OF_SHOP,), vault="home", query="write short posts"
+        )
+        assert "of project acme/blog)" in one["text"]
 
 
 async def test_project_filters_and_marks_rows_of_all_vaults(tmp_path):

@@ -16,25 +16,20 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
+from lithos.memory.briefing.material import LEFT_OUT_SHARE, NOTES_HEAD, Material, around_notes
 from lithos.memory.briefing.parts import (
     GAP,
     AboutNote,
     LeftOut,
-    TaskPart,
-    activity_text,
-    decisions_text,
     header,
     left_out_text,
     render_spans,
     short_header,
-    task_text,
-    warnings_text,
 )
 from lithos.memory.briefing.passage_choice import Chooser, Limits, Option
 from lithos.memory.briefing.passages import Passage, SourceNote, WeightedPassage, Weights, weigh_passages
 from lithos.text.excerpt_bounds import expects_more, first_block, tidy_edge
 from lithos.text.markdown import code_fences
-from lithos.text.snippet import Terms
 from lithos.text.words.analysis import fold, words
 from lithos.text.words.tokens import Count, fitting_length
 
@@ -45,12 +40,6 @@ MOST_BUDGET: Final = 20_000
 #: minus a fixed number of tokens. The larger limit applies.
 NOTE_SHARE: Final = 0.5
 FOR_OTHERS: Final = 1_500
-#: Budget shares of the parts around the excerpts. They apply only if there are excerpts.
-TASK_SHARE: Final = 0.35
-WARNINGS_SHARE: Final = 0.15
-ACTIVITY_SHARE: Final = 0.1
-DECISIONS_SHARE: Final = 0.15
-LEFT_OUT_SHARE: Final = 0.03
 #: Minimum number of tokens that the list of omitted notes needs.
 LEFT_OUT_LEAST: Final = 14
 #: Number of most likely passages to consider per thousand tokens of budget.
@@ -67,25 +56,6 @@ REPLIES: Final = 2
 WIDENED: Final = 0.3
 #: Maximum number of omitted notes that are named.
 MOST_LEFT_OUT: Final = 20
-NOTES_HEAD: Final = "## Notes"
-
-
-@frozen(kw_only=True, eq=False)
-class Material:
-    """The material of a briefing.
-
-    `sources` are sorted best first and contain no notes that must not be shown.
-    """
-
-    task: TaskPart | None = None
-    sources: Sequence[SourceNote] = ()
-    terms: Terms = Terms()
-    warnings: Sequence[AboutNote] = ()
-    activity: Sequence[str] = ()
-    #: Decisions of people about the proposals of the agent.
-    decisions: Sequence[str] = ()
-    #: Notes that must not be shown, whatever their text contains.
-    withheld: Sequence[LeftOut] = ()
 
 
 @frozen(kw_only=True)
@@ -103,6 +73,8 @@ class Item:
     tokens: int
     score: float
     reason: str
+    #: Project of a note that is not of the agent's project, or "".
+    project: str = ""
 
 
 @frozen(kw_only=True)
@@ -182,21 +154,12 @@ def compose(
 
     `count` counts tokens. The source costs in `style` are part of the budget.
     """
-    has_notes = bool(material.sources)
-    task = ""
-    if material.task is not None:
-        share = TASK_SHARE if has_notes else 1 - LEFT_OUT_SHARE - ACTIVITY_SHARE
-        task = task_text(material.task, int(budget * share), count)
-    warnings = warnings_text(material.warnings, int(budget * WARNINGS_SHARE), count)
-    if material.decisions:
-        decided = decisions_text(material.decisions, int(budget * DECISIONS_SHARE), count)
-        warnings = f"{decided}\n\n{warnings}".strip()
-    activity = activity_text(material.activity, int(budget * ACTIVITY_SHARE), count)
+    around = around_notes(material, budget, count)
+    material = around.unrepeated(material)
     reserve = 0
-    if not style.is_compact and (has_notes or material.withheld):
+    if not style.is_compact and (material.sources or material.withheld):
         reserve = max(LEFT_OUT_LEAST, int(budget * LEFT_OUT_SHARE))
-    around = [task, warnings, activity]
-    room = budget - reserve - sum(count(part) + 1 for part in around if part) - count(NOTES_HEAD) - 1
+    room = budget - reserve - sum(count(part) + 1 for part in around.texts) - count(NOTES_HEAD) - 1
     choice = _Choice(material, budget, room, count, weights, style)
 
     def write(plan: _Plan, excerpts: Sequence[_Excerpt]) -> tuple[str, int, list[LeftOut]]:
@@ -204,7 +167,7 @@ def compose(
         listed = _list_left_out(dropped, reserve, count)
         ordered = _in_order(excerpts)
         blocks = _numbered(ordered) if style.is_compact else [each.block() for each in ordered]
-        text = _assemble(task, warnings, blocks, activity, listed)
+        text = around.assemble(blocks, listed)
         sources = len({each.source for each in excerpts}) * style.per_source
         return text, count(text) + sources, dropped
 
@@ -224,11 +187,11 @@ def compose(
         plan, excerpts, (text, tokens, dropped) = fuller, list(fuller.excerpts), written
     while tokens > budget:
         # The whole text has more tokens than the sum of its parts. No known tokenizer causes this.
-        reserve, activity = 0, ""
+        reserve, around = 0, around.without_activity()
         if excerpts:
             excerpts.pop()
         else:
-            warnings, task = "", task[: len(task) // 2]
+            around = around.shorter()
         text, tokens, dropped = write(plan, excerpts)
     best = max((each.worth for each in excerpts), default=0.0) or 1.0
     return Briefing(
@@ -238,11 +201,6 @@ def compose(
         dropped=dropped[:MOST_LEFT_OUT],
         warnings=material.warnings,
     )
-
-
-def _assemble(task: str, warnings: str, blocks: Sequence[str], activity: str, left_out: str) -> str:
-    notes = "\n\n".join([NOTES_HEAD, *blocks]) if blocks else ""
-    return "\n\n".join(filter(None, (task, warnings, notes, activity, left_out)))
 
 
 def _numbered(ordered: Sequence[_Excerpt]) -> list[str]:
@@ -269,15 +227,16 @@ def _item(material: Material, excerpt: _Excerpt, best: float, count: Count) -> I
         path=source.path,
         tokens=count(excerpt.block()),
         score=round(excerpt.worth / best, 4),
-        reason=_reason(source, excerpt),
+        reason=_reason(source, excerpt, has_query=material.has_query),
+        project=source.project,
     )
 
 
-def _reason(source: SourceNote, excerpt: _Excerpt) -> str:
+def _reason(source: SourceNote, excerpt: _Excerpt, *, has_query: bool) -> str:
     parts = list(source.reasons[:2])
     if excerpt.terms:
         parts.append(f"has of the query: {', '.join(excerpt.terms[:6])}")
-    if excerpt.nearness > 0:
+    if excerpt.nearness > 0 and has_query:
         parts.append(f"nearness {excerpt.nearness:.2f}")
     if excerpt.is_widened:
         parts.append("widened within its section")
@@ -487,10 +446,10 @@ class _Drawing:
             of = self._sources[source]
             path = of.split.sections[section]
             if self._style.is_compact:
-                self._heads[key] = short_header(of.title, path, of.date)
+                self._heads[key] = short_header(of.title, path, of.date, of.project)
                 self.headers[key] = self._count(f"### [99] {self._heads[key]}") + 1
             else:
-                self._heads[key] = header(of.title, of.path, of.version, path)
+                self._heads[key] = header(of.title, of.path, of.version, path, of.project)
                 self.headers[key] = self._count(self._heads[key]) + 1
         return self.headers[key]
 

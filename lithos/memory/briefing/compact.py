@@ -13,8 +13,9 @@ from typing import Any, Final
 from attrs import evolve
 
 from lithos.memory.briefing.blocks import cut_blocks
-from lithos.memory.briefing.briefing import Briefing, Material, Style, compose
-from lithos.memory.briefing.parts import PATH_SHOWN, TITLE_SHOWN, AboutNote, one_line
+from lithos.memory.briefing.briefing import Briefing, Style, compose
+from lithos.memory.briefing.material import Material
+from lithos.memory.briefing.parts import PATH_SHOWN, PROJECT_SHOWN, TITLE_SHOWN, AboutNote, one_line
 from lithos.memory.briefing.passages import SourceNote, Weights
 from lithos.text.words.tokens import Count, cut_tidily
 
@@ -125,6 +126,7 @@ def _explained(briefing: Briefing, most: int, sent: _Sent) -> dict[str, Any]:
         number = numbers.setdefault(item.id, len(numbers) + 1)
         section, reason = one_line(item.section, TITLE_SHOWN), one_line(item.reason, REASON)
         row = {"source": number, "section": section, "score": round(item.score, 3), "reason": reason}
+        row |= {"project": one_line(item.project, PROJECT_SHOWN)} if item.project else {}
         every.append(("items", row))
     for each in briefing.dropped:
         title, reason = one_line(each.title, TITLE_SHOWN), one_line(each.reason, REASON)

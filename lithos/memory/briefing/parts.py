@@ -29,6 +29,7 @@ from lithos.text.words.tokens import Count, cut_tidily
 TITLE_SHOWN: Final = 120
 PATH_SHOWN: Final = 240
 SECTION_SHOWN: Final = 120
+PROJECT_SHOWN: Final = 100
 #: Mark that stands for omitted passages of a section.
 GAP: Final = "\n\n[…]\n\n"
 
@@ -50,23 +51,27 @@ def one_line(text: str, most: int) -> str:
     return f"{text[:half].rstrip()}…{text[-half:].lstrip()}"
 
 
-def header(title: str, path: str, version: int, section: str) -> str:
-    """Return the heading line of an excerpt. A long section path is shortened to its innermost names."""
+def header(title: str, path: str, version: int, section: str, project: str = "") -> str:
+    """Return the heading line of an excerpt. A long section path is shortened to its innermost names.
+
+    `project` is the project of a note that is not of the agent's project.
+    """
+    owned = f", of project {one_line(project, PROJECT_SHOWN)}" if project else ""
     if not version:  # An attachment does not have a version.
-        return f"### {one_line(title, TITLE_SHOWN)} ({one_line(path, PATH_SHOWN)})"
+        return f"### {one_line(title, TITLE_SHOWN)} ({one_line(path, PATH_SHOWN)}{owned})"
     names = section.split(" > ")
     while len(names) > 1 and len(" > ".join(names)) > SECTION_SHOWN:
         names = names[1:]
     return (
         f"### {one_line(title, TITLE_SHOWN)} ({one_line(path, PATH_SHOWN)}, v{version}, "
-        f"{one_line(' > '.join(names), SECTION_SHOWN)})"
+        f"{one_line(' > '.join(names), SECTION_SHOWN)}{owned})"
     )
 
 
-def short_header(title: str, section: str, date: str) -> str:
+def short_header(title: str, section: str, date: str, project: str = "") -> str:
     """Return the heading text after the source number.
 
-    The heading has the title, the section and the note's own date.
+    The heading has the title, the section, the note's own date, and the project if it is not the agent's.
     """
     names = section.split(" > ") if section else []
     while len(names) > 1 and len(" > ".join(names)) > SECTION_SHOWN:
@@ -75,7 +80,8 @@ def short_header(title: str, section: str, date: str) -> str:
     place = one_line(" > ".join(names), SECTION_SHOWN)
     place = f" > {place}" if place and place not in (TOP, shown) else ""
     dated = f" ({date})" if date and date not in shown else ""
-    return f"{shown}{place}{dated}"
+    owned = f" (of project {one_line(project, PROJECT_SHOWN)})" if project else ""
+    return f"{shown}{place}{dated}{owned}"
 
 
 def render_spans(content: str, spans: Sequence[tuple[int, int]], fences: Sequence[tuple[int, int]]) -> str:

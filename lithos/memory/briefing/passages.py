@@ -97,6 +97,8 @@ class SourceNote:
     #: date.
     date: str = ""
     dated: str = ""
+    #: Project of a note that is not of the agent's project, or "".
+    project: str = ""
 
 
 @frozen(eq=False)

@@ -23,8 +23,9 @@ from lithos.kernel.values.events import (
 )
 from lithos.kernel.values.principals import SCAN_AGENT
 from lithos.kernel.values.times import format_time
-from lithos.memory.briefing.parts import one_line
+from lithos.memory.briefing.parts import PATH_SHOWN, one_line
 from lithos.notes.catalogue.catalogue import Entry
+from lithos.tasks.model.task import Task
 from lithos.text.snippet import Terms, first_places
 from lithos.text.words.analysis import fold
 
@@ -38,6 +39,8 @@ _DECIDED: Final[Mapping[str, str]] = {
     "proposal.approved": "was approved", "proposal.rejected": "was rejected",
     "proposal.expired": "expired without review",
 }  # fmt: skip
+#: Events that change whether a task is open.
+_ENDED: Final = ("task.completed", "task.cancelled", "task.failed", "task.reopened")
 #: Note events and their verbs. Changes that the server finds at its start do not count as activity of an
 #: agent.
 _NOTES: Final[Mapping[str, str]] = {
@@ -45,19 +48,35 @@ _NOTES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-def tell_activity(
-    events: Iterable[Event], terms: Terms, note: Callable[[str], Entry | None], task_id: str | None
-) -> list[str]:
-    """Return one line per event, newest event first, and at most one line per note.
+@frozen(kw_only=True)
+class ActivityFilter:
+    """The events that a briefing mentions.
 
-    `note` returns the note of an event if it was found and may be shown.
+    `note` returns the note of an event if it was found and may be shown. `tasks` contains the tasks that may
+    be mentioned, or is None if all may. If there is no query, `terms` is None, and all these tasks count.
+    With `has_work`, the briefing lists the open tasks anyway.
+    """
+
+    terms: Terms | None
+    note: Callable[[str], Entry | None]
+    task_id: str | None = None
+    tasks: Mapping[str, Task] | None = None
+    has_work: bool = False
+
+    def concerns(self, text: Any) -> bool:
+        """Return whether the text of a task or finding is related to the query."""
+        return self.terms is None or _concerns(text, self.terms)
+
+
+def tell_activity(events: Iterable[Event], wanted: ActivityFilter) -> list[str]:
+    """Return one line per event, newest event first, and at most one line per note.
 
     Findings and claims of the task itself are left out, because the task part shows them.
     """
     lines: list[str] = []
     told: set[str] = set()
     for event in reversed(list(events)):
-        for key, text in _tell(event, terms, note, task_id):
+        for key, text in _tell(event, wanted):
             if key not in told:
                 told.add(key)
                 lines.append(f"{format_time(event.draft.timestamp)[:16]}Z {text}")
@@ -66,12 +85,19 @@ def tell_activity(
     return lines[:MOST]
 
 
-def tell_decisions(events: Sequence[Event], agent_id: str | None) -> list[str]:
-    """Return the outcomes of an agent's proposals, newest first, with the deciding person and reason."""
+def tell_decisions(
+    events: Sequence[Event], agent_id: str | None, is_shown: Callable[[str], bool] | None = None
+) -> list[str]:
+    """Return the outcomes of an agent's proposals, newest first, with the deciding person and reason.
+
+    `is_shown` returns whether the note at a path may be mentioned. None means that all notes may.
+    """
     lines: list[str] = []
     for event in reversed(events):
         payload, what = event.draft.payload, event.draft.type
         if what not in _DECIDED or payload.get("agent") != agent_id:
+            continue
+        if is_shown is not None and not is_shown(str(payload["path"])):
             continue
         told = f"{payload['kind']} of {one_line(str(payload['path']), _TITLE)} {_DECIDED[what]}"
         if payload.get("by"):
@@ -84,30 +110,40 @@ def tell_decisions(events: Sequence[Event], agent_id: str | None) -> list[str]:
     return lines
 
 
-def _tell(
-    event: Event, terms: Terms, note: Callable[[str], Entry | None], task_id: str | None
-) -> Iterator[tuple[str, str]]:
+def _tell(event: Event, wanted: ActivityFilter) -> Iterator[tuple[str, str]]:
     draft = event.draft
     payload, agent = draft.payload, one_line(draft.agent, 80)
     if is_of_note(event):
         note_id = str(payload.get("id"))
-        entry = note(note_id)
+        entry = wanted.note(note_id)
         if entry is not None and draft.type in _NOTES and draft.agent != SCAN_AGENT:
             title = one_line(entry.note.title, _TITLE)
-            yield note_id, f"note {_NOTES[draft.type]} by {agent}: {title} (`id={note_id}`)"
+            place = f"id={note_id}" if wanted.terms is not None else one_line(entry.path, PATH_SHOWN)
+            yield note_id, f"note {_NOTES[draft.type]} by {agent}: {title} (`{place}`)"
         return
     about = str(payload.get("task_id", ""))
     if not about:
         return
     key = f"{draft.type}:{about}"
-    if about == task_id:
-        if draft.type in ("task.completed", "task.cancelled", "task.failed", "task.reopened"):
+    if about == wanted.task_id:
+        if draft.type in _ENDED:
             yield key, f"this task {draft.type.partition('.')[2]} by {agent}"
-    elif draft.type == "task.created" and _concerns(payload.get("title"), terms):
+    elif wanted.tasks is not None and about not in wanted.tasks:
+        return
+    elif draft.type == "task.created" and not wanted.has_work and wanted.concerns(payload.get("title")):
         yield key, f"task created by {agent}: {one_line(str(payload['title']), _TITLE)} (`task_id={about}`)"
-    elif draft.type == "finding.posted" and _concerns(payload.get("summary"), terms):
+    elif draft.type == "finding.posted" and wanted.concerns(payload.get("summary")):
         finding = one_line(str(payload["summary"]), 200)
         yield str(payload.get("finding_id")), f"finding by {agent}: {finding} (`task_id={about}`)"
+    elif draft.type in _ENDED and wanted.terms is None and wanted.tasks is not None:
+        title = one_line(wanted.tasks[about].title, _TITLE)
+        yield key, f"task {draft.type.partition('.')[2]} by {agent}: {title}"
+
+
+def task_ids(events: Iterable[Event]) -> frozenset[str]:
+    """Return the ids of the tasks that events are about."""
+    found = (event.draft.payload.get("task_id") for event in events if not is_of_note(event))
+    return frozenset(task_id for task_id in found if isinstance(task_id, str))
 
 
 def _concerns(text: Any, terms: Terms) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final, Protocol
 
 import attrs
@@ -17,13 +18,23 @@ from lithos.kernel.actors.threads import Threads
 from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.errors import IndexFailed, InvalidInput
-from lithos.memory.briefing.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
+from lithos.memory.briefing.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, compose
 from lithos.memory.briefing.compact import compose_whole
+from lithos.memory.briefing.material import Material
 from lithos.memory.briefing.parts import AboutNote, LeftOut, TaskPart
 from lithos.memory.briefing.passages import LEAST_TEXT, SourceNote, affordable
 from lithos.memory.context.candidates import Candidates, ContextCandidate, RankedCandidates
-from lithos.memory.context.changes import Changed, JournalChanges, tell_activity, tell_decisions
+from lithos.memory.context.changes import (
+    ActivityFilter,
+    Changed,
+    JournalChanges,
+    task_ids,
+    tell_activity,
+    tell_decisions,
+)
+from lithos.memory.context.opening import OPENING, WITHHOLDING, OpeningReader
 from lithos.memory.context.passage_cache import Splits
+from lithos.memory.context.project_scope import EVERYTHING, ProjectScope
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
@@ -40,7 +51,9 @@ from lithos.search.service.hybrid import HybridRanking
 from lithos.search.service.other_files import BESIDE, OtherHit, OtherHits, OtherQuery
 from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.search.service.search import Search
+from lithos.tasks.model.task import Task
 from lithos.tasks.service.coordination import Coordination, TaskSheet
+from lithos.tasks.service.open_work import OpenWork
 from lithos.text.chunk import ChunkSizes
 from lithos.text.dates import AskedTime, asked_time, own_date
 from lithos.text.words.tokens import Count, count_safely, count_with
@@ -63,8 +76,6 @@ MOST_WARNINGS: Final = 30
 WORTH_NAMING: Final = 0.3
 #: Score of an attachment hit, relative to the best score, by match strength.
 ANSWERING: Final[Mapping[str, float]] = {"strong": 1.0, "fair": 0.6, "weak": 0.0}
-#: Warnings that keep a note out of the excerpts.
-WITHHOLDING: Final = frozenset(("quarantined", "superseded", "expired"))
 
 
 class WaitingKeys(Protocol):
@@ -81,7 +92,8 @@ class WaitingKeys(Protocol):
 class ContextRequest:
     """The subject of a briefing: a query, a task, or both.
 
-    If `namespaces` is None, all namespaces are searched.
+    A briefing with one of the sections `OPENING` needs no subject. If `namespaces` is None, all namespaces
+    are searched. `filters` contain the project filter of `scope`.
     """
 
     query: str = ""
@@ -96,6 +108,17 @@ class ContextRequest:
     #: If True, the briefing has short headings and the notes' own dates, and includes replies after
     #: questions.
     is_compact: bool = False
+    scope: ProjectScope = EVERYTHING
+
+    def gate(self, catalogue: Catalogue) -> RetrievalFilter:
+        """Return the filter for the notes that the caller may see and has asked for."""
+        return RetrievalFilter(
+            namespaces=None if self.namespaces is None else frozenset(self.namespaces),
+            task_id=self.task_id,
+            agent_id=self.agent_id,
+            filters=self.filters,
+            projects=catalogue.projects,
+        )
 
 
 @frozen(kw_only=True)
@@ -180,6 +203,7 @@ class Context:
         others: OtherHits | None,
         texts: NoteTexts,
         coordination: Coordination,
+        work: OpenWork,
     ) -> None:
         self._others = others
         self._threshold = search.threshold
@@ -197,6 +221,8 @@ class Context:
         self._loading = trio.Lock()
         self._splits = Splits(sizes.size, sizes.maximum)
         catalogue.when_removed.append(self._splits.forget)
+        self._work = work
+        self._opening = OpeningReader(catalogue, lineage, texts, self._splits, self._working, work)
 
     async def brief(self, request: ContextRequest) -> ContextAnswer:
         """Return a briefing that fits into the budget. Raises `InvalidInput` and `TaskNotFound`."""
@@ -257,8 +283,7 @@ class Context:
         troubles = list[tuple[str, str]]()
         cursor = str(self._coordinator.head)  # The cursor must be older than the first read.
         sheet = None if request.task_id is None else await self._coordination.sheet(request.task_id)
-        if not request.query.strip():
-            assert sheet is not None
+        if not request.query.strip() and sheet is not None:
             request = attrs.evolve(request, query=_query_of(sheet))
         count, trouble = await self._counter()
         troubles += [("tokenizer", trouble)] if trouble is not None else []
@@ -268,13 +293,16 @@ class Context:
             changed = None
         asked, is_followup = self._asked(request, changed), request.since is not None
         hits = await self._beside(request)
-        async with self._candidates.find(asked, is_followup=is_followup, ranking=ranking) as found:
+        find = self._candidates.find(
+            asked, is_followup=is_followup, ranking=ranking, may_widen=request.scope.may_widen
+        )
+        async with find as found:
             material, is_degraded = await self._gather(request, found, sheet, changed, hits)
             yield BriefingMaterial(
                 material=material,
                 count=count,
                 found=found,
-                is_silent=changed is not None and not _has_news(material),
+                is_silent=changed is not None and not material.has_news,
                 cursor=cursor,
                 is_degraded=bool(troubles) or found.is_degraded or is_degraded,
                 troubles=troubles,
@@ -290,6 +318,7 @@ class Context:
             self._others is None
             or not self._others.has_any(request.filters)
             or request.since is not None
+            or not request.query.strip()
             or request.namespaces is not None
             or "notes" not in request.sections
             or ATTACHMENT not in request.kinds
@@ -355,26 +384,70 @@ class Context:
         """Return the material of the briefing, and whether a part of it was unavailable."""
         wanted = frozenset(request.sections)
         read = await self._read(request, found)
-        task = None
-        if sheet is not None and "task" in wanted:
-            task = _task_part(sheet, changed)
-        activity: list[str] = []
-        decisions: list[str] = []
+        gate = request.gate(self._catalogue)
+        opening = await self._opening.read(wanted, gate, request.scope, self._clock())
+        activity, decisions = list[str](), list[str]()
         if "activity" in wanted:
-            events = changed.events if changed is not None else await self._changes.recent()
-            shown = {each.entry.note.id: each.entry for each in found.notes}
-            activity = tell_activity(events, found.terms, shown.get, request.task_id)
-            decisions = tell_decisions(events, request.agent_id)
+            activity, decisions = await self._tell(request, found, changed)
         material = Material(
-            task=task,
-            sources=self._with_attachments(read.sources, hits) if "notes" in wanted else (),
+            task=_task_part(sheet, changed) if sheet is not None and "task" in wanted else None,
+            sources=self._with_attachments(read.sources, hits, request.scope) if "notes" in wanted else (),
             terms=found.terms,
-            warnings=read.warnings if "warnings" in wanted else (),
+            warnings=opening.with_warnings(read.warnings) if "warnings" in wanted else (),
             activity=activity,
             decisions=decisions,
             withheld=read.withheld if "notes" in wanted else (),
+            pinned=opening.pinned,
+            work=opening.work,
+            is_opening=opening.is_wanted,
+            has_query=bool(request.query.strip()),
         )
         return material, read.is_degraded
+
+    async def _tell(
+        self, request: ContextRequest, found: RankedCandidates, changed: Changed | None
+    ) -> tuple[list[str], list[str]]:
+        """Return the lines about recent activity, and about decisions on the agent's proposals."""
+        events = changed.events if changed is not None else await self._changes.recent()
+        has_query = bool(request.query.strip())
+        tasks: Mapping[str, Task] | None = None
+        if not has_query or request.scope.filter is not None:
+            read = await self._work.tasks(task_ids(events))
+            tasks = {task_id: task for task_id, task in read.items() if request.scope.passes(task)}
+        wanted = ActivityFilter(
+            terms=found.terms if has_query else None,
+            note=self._note_of_event(request, found),
+            task_id=request.task_id,
+            tasks=tasks,
+            has_work="work" in request.sections,
+        )
+        is_shown = None if request.scope.filter is None else partial(self._may_mention, request)
+        return tell_activity(events, wanted), tell_decisions(events, request.agent_id, is_shown)
+
+    def _may_mention(self, request: ContextRequest, path: str) -> bool:
+        """Return whether the note at a path is of the requested projects. A missing note is."""
+        entry = self._catalogue.at_path(path)
+        return entry is None or self._catalogue.projects.passes(entry, request.scope.filter)
+
+    def _note_of_event(
+        self, request: ContextRequest, found: RankedCandidates
+    ) -> Callable[[str], Entry | None]:
+        """Return a function that returns the note of an event if the activity mentions the note.
+
+        With a query, these are the notes that were found. Without a query and a cursor, the excerpts show
+        the newest notes, and the activity would repeat them.
+        """
+        if request.query.strip():
+            return {each.entry.note.id: each.entry for each in found.notes}.get
+        if request.since is None:
+            return lambda note_id: None
+        get, gate = self._catalogue.get, request.gate(self._catalogue)
+
+        def visible(note_id: str) -> Entry | None:
+            entry = get(note_id)
+            return entry if entry is not None and gate.passes(entry) else None
+
+        return visible
 
     async def _read(self, request: ContextRequest, found: RankedCandidates) -> _Read:
         """Return the texts of the candidates that may be shown.
@@ -386,7 +459,7 @@ class Context:
         withheld: list[LeftOut] = []
         warnings: list[AboutNote] = []
         best = max((each.score for each in found.notes), default=0.0)
-        gate = _gate_of(request)
+        gate = request.gate(self._catalogue)
         await self._lineage.settle()
         for each in found.notes:
             note = each.entry.note
@@ -409,6 +482,8 @@ class Context:
         read = list(zip(trusted, contents, strict=True))
         asked = asked_time(request.query) if request.is_compact else None
         sources = await self._working.run(lambda: self._split(read, nearness, asked, request.is_compact))
+        if request.scope.own is not None:
+            sources = [self._marked(each, request.scope) for each in sources]
         serials = [entry.serial for entry in entries]
         if len(still := self._catalogue.at_serials(serials)) < len(serials):
             # Only this code drops removed notes from the cache. Otherwise they would stay in it until newer
@@ -419,8 +494,14 @@ class Context:
         warnings = [each for each in warnings if each.note_id in ids]
         return _Read(sources, withheld, warnings[:MOST_WARNINGS], is_degraded)
 
+    def _marked(self, source: SourceNote, scope: ProjectScope) -> SourceNote:
+        """Return the source with its project if the agent works on another one."""
+        entry = self._catalogue.get(source.id)
+        project = "" if entry is None else scope.foreign(self._catalogue.projects.of(entry))
+        return attrs.evolve(source, project=project) if project else source
+
     def _with_attachments(
-        self, sources: Sequence[SourceNote], hits: Sequence[OtherHit]
+        self, sources: Sequence[SourceNote], hits: Sequence[OtherHit], scope: ProjectScope
     ) -> Sequence[SourceNote]:
         """Return the sources with the attachment hits. A strong hit counts as much as the best note."""
         if not hits:
@@ -435,12 +516,16 @@ class Context:
                 score=best * ANSWERING[(hit.judged or WEAK).match],
                 split=self._splits.split(-1 - hit.number, hit.name, hit.text),
                 reasons=("matches the query",),
+                project=scope.foreign(self._catalogue.projects.rules.of_path(hit.path)),
             )
             for hit in hits
         ]
         return sorted([*sources, *beside], key=lambda each: (-each.score, each.id))
 
     async def _nearness(self, query: str, entries: Sequence[Entry]) -> tuple[dict[int, list[float]], bool]:
+        """Return the similarity of each chunk to the query. Without a query, notes are read from the top."""
+        if not query.strip():
+            return {entry.serial: [1.0] for entry in entries}, False
         try:
             serials = [entry.serial for entry in entries]
             return (await self._semantic.similarities(query, serials) if serials else {}), False
@@ -488,13 +573,16 @@ class Context:
 
 
 def _check(request: ContextRequest) -> None:
-    if not request.query.strip() and request.task_id is None:
-        raise InvalidInput("Give query, task_id or both. The briefing needs a subject.")
+    if not request.query.strip() and request.task_id is None and not set(OPENING) & {*request.sections}:
+        raise InvalidInput(
+            "Give query, task_id or both. Only a briefing with the section pinned or work needs no subject."
+        )
     if not LEAST_BUDGET <= request.budget <= MOST_BUDGET:
         raise InvalidInput(f"budget must be {LEAST_BUDGET} to {MOST_BUDGET} tokens, not {request.budget}.")
     for section in request.sections:
-        if section not in SECTIONS:
-            raise InvalidInput(f"sections may contain {', '.join(SECTIONS)}, not {section[:100]!r}.")
+        if section not in SECTIONS and section not in OPENING:
+            known = ", ".join((*SECTIONS, *OPENING))
+            raise InvalidInput(f"sections may contain {known}, not {section[:100]!r}.")
 
 
 def _query_of(sheet: TaskSheet) -> str:
@@ -526,16 +614,4 @@ def _withheld(entry: Entry, warning: NoteWarning) -> LeftOut:
         title=note.title,
         tokens=-(-entry.state.size // 4),
         reason=f"{warning.kind}: {warning.reason}",
-    )
-
-
-def _gate_of(request: ContextRequest) -> RetrievalFilter:
-    """Return the access filter, which passes the notes that the caller may see."""
-    spaces = None if request.namespaces is None else frozenset(request.namespaces)
-    return RetrievalFilter(namespaces=spaces, task_id=request.task_id, agent_id=request.agent_id)
-
-
-def _has_news(material: Material) -> bool:
-    return bool(
-        material.task or material.sources or material.warnings or material.activity or material.decisions
     )

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.projects import WORKING_IN
 from lithos.memory.briefing.briefing import Item
 from lithos.memory.briefing.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
 from lithos.memory.context.context import SECTIONS, Context, ContextAnswer, ContextRequest, WaitingKeys
+from lithos.memory.context.opening import OPENING
+from lithos.memory.context.project_scope import scope_of
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.service.row_kinds import ATTACHMENT, read_kinds
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.other_files import OtherHit
@@ -48,7 +52,10 @@ class ContextTool:
     )
     since: str | None = argument("Only changes since this cursor of an earlier answer.", None, bound=LOOKUP)
     sections: tuple[str, ...] | None = argument(
-        f"Any of {', '.join(SECTIONS)}; default: all.", None, bound=FILTERS, is_rare=True
+        f"Any of {', '.join(SECTIONS)} (the default), {', '.join(OPENING)}.",
+        None,
+        bound=FILTERS,
+        is_rare=True,
     )
     explain: bool = argument(
         "Compact answers: also why each excerpt was chosen, and the excerpts left out.",
@@ -56,6 +63,7 @@ class ContextTool:
         is_listed=False,
     )
     cursor: bool = argument("Compact answers: also return a cursor for since.", False, is_listed=False)
+    project: str | None = argument("Project; * for all.", None, bound=LOOKUP, may_be_blank=True)
     kinds: tuple[str, ...] | None = argument(
         "Kinds to include; note leaves out attachments.", None, bound=FILTERS, is_listed=False
     )
@@ -67,12 +75,14 @@ class ContextTool:
 
     def request(self, *, is_compact: bool = False) -> ContextRequest:
         """Return the request for the context service."""
+        scope = scope_of(self.project, WORKING_IN.get())
         return as_command(
             ContextRequest,
             self,
             is_compact=is_compact,
             query=self.query or "",
-            filters=as_command(Filters, self),
+            filters=as_command(Filters, self, project=scope.filter),
+            scope=scope,
             namespaces=self.namespace_filter or None,
             sections=self.sections or SECTIONS,
             kinds=read_kinds(self.kinds),
@@ -80,13 +90,16 @@ class ContextTool:
 
     async def answer(self, using: Parts) -> Answer:
         waiting = using.find(WaitingKeys)
-        told = {} if waiting is None else waiting.told()
-        if using.get(ServerConfig).answers_compactly:
+        told: dict[str, Any] = {} if waiting is None else dict(waiting.told())
+        is_compact = using.get(ServerConfig).answers_compactly
+        request = self.request(is_compact=is_compact)
+        if self.project and (unknown := using.get(Catalogue).projects.missing(request.filters.project)):
+            told["message"] = unknown
+        if is_compact:
             return await using.get(Context).brief_whole(
-                self.request(is_compact=True), told, explains=self.explain, has_cursor=self.has_cursor
+                request, told, explains=self.explain, has_cursor=self.has_cursor
             )
-        answer = await using.get(Context).brief(self.request())
-        return briefing_row(answer) | told
+        return briefing_row(await using.get(Context).brief(request)) | told
 
 
 def briefing_row(answer: ContextAnswer) -> dict[str, Any]:
@@ -115,7 +128,10 @@ def trouble_row(kind: str, reason: str) -> dict[str, Any]:
 
 def item_row(item: Item) -> dict[str, Any]:
     """Return the row of one excerpt. Long names are shortened as in the text of the briefing."""
-    return row_of(item) | {
+    row = row_of(item)
+    if not item.project:
+        del row["project"]
+    return row | {
         "section": item.section[: 4 * SECTION_SHOWN],
         "title": one_line(item.title, TITLE_SHOWN),
         "path": item.path if len(item.path) <= 4 * PATH_SHOWN else one_line(item.path, 4 * PATH_SHOWN),

@@ -111,6 +111,14 @@ class TaskRows(Rows):
         where = "WHERE (?1 IS NULL OR status=?1) AND (?2 IS NULL OR created_by=?2)"
         return self._find(_TASKS, f"{where} ORDER BY created_at DESC, rowid DESC", status, created_by)
 
+    def some(self, task_ids: Sequence[str]) -> list[Task]:
+        """Return the existing tasks with these ids."""
+        return [
+            task
+            for part in _slices(task_ids)
+            for task in self._find(_TASKS, f"WHERE id IN ({_marks(part)})", *part)
+        ]
+
     def titles(self, task_ids: Sequence[str]) -> dict[str, str]:
         """Return the titles of existing tasks by id."""
         found: dict[str, str] = {}

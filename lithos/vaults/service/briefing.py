@@ -15,7 +15,10 @@ from attrs import frozen
 
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, LithosError, TaskNotFound
-from lithos.memory.briefing.briefing import Briefing, Material
+from lithos.memory.briefing.briefing import Briefing
+from lithos.memory.briefing.material import Material
+from lithos.memory.briefing.opening import PinnedNotes
+from lithos.memory.context.candidates import has_strong
 from lithos.memory.context.context import (
     NOTHING_TOLD,
     BriefingMaterial,
@@ -24,6 +27,10 @@ from lithos.memory.context.context import (
     ContextRequest,
 )
 from lithos.memory.retrieve.retrieve import RetrieveRequest
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.search.service.hybrid import HybridRanking
+from lithos.search.service.search import Search
+from lithos.tasks.model.open_tasks import join_tasks
 from lithos.tasks.service.coordination import Coordination
 from lithos.text.snippet import Terms
 from lithos.vaults.service.retrieving import JointRetrieve
@@ -71,6 +78,8 @@ class JointContext:
         rankings = await retrieve.rank(
             RetrieveRequest(query=query, limit=20, agent_id=request.agent_id, filters=request.filters)
         )
+        if request.scope.may_widen and self._has_strong(request, rankings):
+            request = attrs.evolve(request, scope=attrs.evolve(request.scope, may_widen=False))
         failed: dict[str, str] = {}
         async with AsyncExitStack() as stack:
             gathered: dict[str, BriefingMaterial] = {}
@@ -106,6 +115,19 @@ class JointContext:
             }
         return JointBriefing(briefing, answers, failed)
 
+    def _has_strong(self, request: ContextRequest, rankings: Mapping[str, HybridRanking]) -> bool:
+        """Return whether a note of the requested projects matches strongly in any vault.
+
+        If one does, no vault adds notes of other projects.
+        """
+        for name, ranking in rankings.items():
+            verdicts = self.vaults[name].get(Search).judged(ranking) or {}
+            catalogue = self.vaults[name].get(Catalogue)
+            gate = request.gate(catalogue)
+            if has_strong(verdicts, filter(gate.passes, catalogue.at_serials(verdicts))):
+                return True
+        return False
+
     async def _owner_of_task(self, task_id: str | None) -> str | None:
         """Return the name of the vault that has a task. Raises `TaskNotFound` if no vault has the task."""
         if task_id is None:
@@ -140,6 +162,12 @@ def _join(every: Sequence[Material]) -> Material:
         activity=[line for each in every for line in each.activity],
         decisions=[line for each in every for line in each.decisions],
         withheld=[left for each in every for left in each.withheld],
+        pinned=PinnedNotes(
+            [note for each in every for note in each.pinned.shown], sum(each.pinned.total for each in every)
+        ),
+        work=join_tasks([each.work for each in every]),
+        is_opening=any(each.is_opening for each in every),
+        has_query=all(each.has_query for each in every),
     )
 
 
@@ -156,6 +184,13 @@ def _qualified(name: str, material: Material) -> Material:
         sources=[attrs.evolve(each, id=f"{name}:{each.id}") for each in material.sources],
         withheld=[attrs.evolve(each, id=f"{name}:{each.id}") for each in material.withheld],
         warnings=[attrs.evolve(each, note_id=f"{name}:{each.note_id}") for each in material.warnings],
+        pinned=attrs.evolve(
+            material.pinned,
+            shown=[
+                attrs.evolve(each, id=f"{name}:{each.id}", path=f"{name}: {each.path}")
+                for each in material.pinned.shown
+            ],
+        ),
     )
 
 

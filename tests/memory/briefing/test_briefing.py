@@ -12,7 +12,8 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.memory.briefing.briefing import FOR_OTHERS, NOTE_SHARE, Material, compose
+from lithos.memory.briefing.briefing import FOR_OTHERS, NOTE_SHARE, compose
+from lithos.memory.briefing.material import Material
 from lithos.memory.briefing.parts import TaskPart, demote, header, render_spans, task_text
 from lithos.memory.briefing.passage_choice import Chooser, Limits, Option
 from lithos.memory.briefing.passages import LEAST_TEXT, PARSED_LINE, SourceNote, affordable, split_note

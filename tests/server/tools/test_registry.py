@@ -185,7 +185,10 @@ PARAMETERS = {
         "query",
         "limit mode tags author path_prefix project threshold seed_ids graph_depth entities agent_id offset",
     ),
-    "lithos_context": ("", "query task_id budget agent_id tags path_prefix namespace_filter since sections"),
+    "lithos_context": (
+        "",
+        "query task_id budget agent_id tags path_prefix namespace_filter since sections project",
+    ),
     "lithos_retrieve": (
         "query",
         "limit namespace_filter agent_id task_id surface_conflicts max_context_nodes tags path_prefix "

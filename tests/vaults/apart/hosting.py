@@ -113,23 +113,30 @@ class Door:
                     received += bytes(part)
                 return received
 
-    async def rpc(self, path: str, token: str | None, method: str, **params: Any) -> bytes:
+    async def rpc(
+        self, path: str, token: str | None, method: str, fields: Iterable[str] = (), **params: Any
+    ) -> bytes:
         """Send an MCP request. Return all bytes of the response."""
         body = json.dumps(rpc(method, **params)).encode()
         fields = (
+            *fields,
             "Accept: application/json, text/event-stream",
             "Content-Type: application/json",
             f"MCP-Protocol-Version: {VERSION}",
         )
         return await self.exchange(path, token, "POST", body, fields)
 
-    async def call(self, path: str, token: str | None, tool: str, /, **arguments: Any) -> bytes:
+    async def call(
+        self, path: str, token: str | None, tool: str, /, fields: Iterable[str] = (), **arguments: Any
+    ) -> bytes:
         """Call a tool. Return all bytes of the response."""
-        return await self.rpc(path, token, "tools/call", name=tool, arguments=arguments)
+        return await self.rpc(path, token, "tools/call", fields, name=tool, arguments=arguments)
 
-    async def ask(self, path: str, token: str | None, tool: str, /, **arguments: Any) -> dict[str, Any]:
+    async def ask(
+        self, path: str, token: str | None, tool: str, /, fields: Iterable[str] = (), **arguments: Any
+    ) -> dict[str, Any]:
         """Call a tool. Return its result, or its error envelope if the call fails."""
-        return structured(await self.call(path, token, tool, **arguments))
+        return structured(await self.call(path, token, tool, fields, **arguments))
 
 
 @define(eq=False)
