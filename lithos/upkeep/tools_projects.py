@@ -1,4 +1,4 @@
-"""Tool for the list of projects. It is specified in docs/spec/projects.md §7."""
+"""Tool for the list of projects. It is specified in docs/spec/projects.md §8."""
 
 from __future__ import annotations
 

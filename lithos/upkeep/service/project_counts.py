@@ -1,4 +1,4 @@
-"""Counts of the notes and tasks of each project (docs/spec/projects.md §7)."""
+"""Counts of the notes and tasks of each project (docs/spec/projects.md §8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of projects, as a command prints it (docs/spec/projects.md §7)."""
+"""The list of projects, as a command prints it (docs/spec/projects.md §8)."""
 
 from __future__ import annotations
 
