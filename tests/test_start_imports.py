@@ -34,12 +34,13 @@ STARTS = {
     ),
     "lithos.vaults.hosting": ("asyncio", "httpx2", "markdown_it", "jinja2"),
     EMBEDDER: ("huggingface_hub", "httpx2", "click"),
+    "lithos.server.mcp.working_project": ("numpy", "trio", "asyncio", "apsw", "yaml"),
     HOOK: ("numpy", "trio", "asyncio", "apsw", "yaml", "cattrs", "anyascii", "lithos.kernel.values.findings"),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("modules", STARTS, ids=["bridge", "server", "vaults", "embedder", "hook"])
+@pytest.mark.parametrize("modules", STARTS, ids=["bridge", "server", "vaults", "embedder", "project", "hook"])
 def test_process_start_loads_only_needed_modules(modules: str) -> None:
     """Of a model's modules, only the needed modules are loaded, and only at the time when they are needed."""
     unwanted = {*STARTS[modules]} if modules == EMBEDDER else {*HEAVY, *STARTS[modules]}

@@ -306,9 +306,14 @@ def lock_of(
     path = data / ".lithos" / "lock"
     if vault is None:
         return OwnerLock(path, needs_locks=needs_locks)
+    record = vault_record_of(vault, os.environ if environment is None else environment)
+    return OwnerLock(path, vault, record, needs_locks=needs_locks)
+
+
+def vault_record_of(vault: Path, environment: Mapping[str, str]) -> Path:
+    """Return the file with the owner record of a vault. It exists while a server serves the vault."""
     name = hashlib.sha256(os.fsencode(os.path.realpath(vault))).hexdigest()[:16]
-    state = state_folder(os.environ if environment is None else environment)
-    return OwnerLock(path, vault, state / "vaults" / name, needs_locks=needs_locks)
+    return state_folder(environment) / "vaults" / name
 
 
 def is_owned(path: Path) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from lithos.kernel.databases.lock import vault_record_of
 from lithos.kernel.databases.private_files import open_regular
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import InvalidInput
@@ -31,9 +32,10 @@ _MOST_CLONES: Final = 5
 
 
 def project_of(folder: Path) -> str | None:
-    """Return the key of the project to which a folder belongs. Return None for the home folder and for `/`.
+    """Return the key of the project to which a folder belongs.
 
-    Blocks. Unreadable and invalid files are passed over, so this never raises an error.
+    Return None for the home folder, for `/`, and for folders of a vault that a server serves now. Blocks.
+    Unreadable and invalid files are passed over, so this never raises an error.
     """
     try:
         return _find(Path(os.path.realpath(folder)))
@@ -46,9 +48,20 @@ def _find(folder: Path) -> str | None:
     for above in (folder, *folder.parents)[:_MOST_FOLDERS]:
         if (named := _read_line(above / PROJECT_FILE)) is not None:
             return named
+        if _is_served(above):
+            return None
         if (repository := _repository_at(above)) is not None:
             return _key_of(repository) or _name_of(folder)
     return _name_of(folder)
+
+
+def _is_served(folder: Path) -> bool:
+    """Return whether a folder is a data directory, or a vault that a server serves now.
+
+    An agent that starts there works on the notes of all projects.
+    """
+    places = (folder / ".lithos" / "lock", vault_record_of(folder, os.environ))
+    return any(map(os.path.lexists, places))
 
 
 def _key_of(repository: Path) -> str | None:

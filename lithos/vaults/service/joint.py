@@ -81,7 +81,7 @@ class VaultSet:
         The default vault is first.
         """
         if isinstance(principal, JointPrincipal):
-            found = [(self.vaults[name], part.coming_from(principal)) for name, part in principal.parts]
+            found = [(self.vaults[name], part) for name, part in principal.parts]
         else:  # The caller is the owner, or no token is required.
             found = [(vault, principal) for vault in self]
         return sorted(found, key=lambda each: each[0].name != self.default)

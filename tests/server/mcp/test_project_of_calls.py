@@ -10,13 +10,18 @@ from typing import Any
 
 import httpx2
 import pytest
+import trio
 from attrs import evolve
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from lithos.app.options import parse_arguments
+from lithos.app.serving.serve import _bridge
 from lithos.kernel.databases.lock import OwnerRecord
 from lithos.kernel.values.principals import OWN_CALL, OWNER, Principal
-from lithos.kernel.values.projects import WORKING_IN
+from lithos.kernel.values.projects import PROJECT_HEADER, WORKING_IN
+from lithos.server.command.session import load_session
+from lithos.server.mcp import bridge
 from lithos.server.mcp.link import OwnerLink
 from lithos.server.mcp.messages import Request
 from lithos.server.service_state import ServerState
@@ -115,6 +120,21 @@ async def test_bridge_sends_the_project_of_its_folder() -> None:
         async with OwnerLink(record, None, httpx2.MockTransport(answer), project) as link:
             await link.send(Request(1, "ping", b"{}"), {}, take)
     assert asked == [None, SHOP.encode(), BLOG.encode()]
+
+
+async def test_bridge_works_in_its_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".lithos-project").write_text("git@github.com:acme/shop.git\n")
+    sent: list[bytes] = []
+
+    async def serve(trail: Any, shutdown: trio.Event) -> None:
+        record = OwnerRecord(1, "h", "http://127.0.0.1:9", "2026-01-01T00:00:00+00:00")
+        async with trail._connect(record) as link:
+            sent.extend(value for name, value in link._client.headers.raw if name == PROJECT_HEADER)
+
+    monkeypatch.setattr(bridge, "serve_bridge", serve)
+    monkeypatch.chdir(tmp_path)
+    await _bridge(load_session(parse_arguments(["-d", str(tmp_path), "serve"])), trio.Event())
+    assert sent == [SHOP.encode()]
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lithos.kernel.databases.lock import lock_of
 from lithos.server.mcp.working_project import PROJECT_FILE, _read_origin, project_of
 
 SHOP = "github.com/acme/shop"
@@ -21,6 +22,7 @@ with_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not in
 def tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder in which git ignores the configuration of the user."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     return Path(os.path.realpath(tmp_path))
@@ -169,6 +171,23 @@ def test_home_and_folders_above_it_have_no_project(tmp_path: Path) -> None:
     assert project_of(home / "talk") == "talk"
     (home / ".git" / "config").write_text('[remote "origin"]\nurl = https://github.com/ann/dotfiles\n')
     assert project_of(home) == project_of(home / "talk") == "github.com/ann/dotfiles"
+
+
+def test_vault_that_is_served_has_no_project(tmp_path: Path) -> None:
+    """An agent that starts in the vault works on the notes of all projects."""
+    vault = written(tmp_path / "notes", '[remote "origin"]\nurl = https://github.com/ann/notes\n')
+    written(vault / "code" / "shop", '[remote "origin"]\nurl = https://github.com/acme/shop\n')
+    (vault / "web").mkdir()
+    (vault / "web" / PROJECT_FILE).write_text("web")
+    assert project_of(vault) == project_of(vault / "daily") == "github.com/ann/notes"
+    lock = lock_of(tmp_path / "data", vault)
+    lock.acquire("now")
+    assert project_of(vault) is project_of(vault / "daily") is None
+    assert project_of(tmp_path / "data" / "knowledge") is None
+    assert project_of(vault / "code" / "shop") == SHOP
+    assert project_of(vault / "web") == "web"
+    lock.release()
+    assert project_of(vault) == "github.com/ann/notes"
 
 
 @pytest.mark.parametrize(
