@@ -9,7 +9,7 @@ import json
 import re
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import tomlkit
@@ -17,7 +17,7 @@ from attrs import frozen
 from tomlkit.exceptions import TOMLKitError
 
 ConfigEntry = Mapping[str, Any]
-Value = ConfigEntry | Sequence[Any]
+Value = ConfigEntry | list[Any]
 Tree = Mapping[str, Any]
 
 _NOTHING: Final[Tree] = {}
@@ -218,10 +218,6 @@ class TomlFormat(Format):
         return new
 
 
-def _item(value: Value) -> Any:
-    return tomlkit.item(dict(value) if isinstance(value, Mapping) else list(value))
-
-
 def rewrite_json(text: str, change: Callable[[dict[str, Any]], None]) -> str:
     """Return the text after `change` has changed its tree. Raises `CannotEdit`."""
     try:
@@ -253,6 +249,10 @@ def is_bare(tree: object) -> bool:
 
 def _kept(found: re.Match[str]) -> str:
     return found[1] or ""
+
+
+def _item(value: Value) -> Any:
+    return tomlkit.item(dict(value) if isinstance(value, Mapping) else value)
 
 
 def _servers(tree: Tree, path: Iterable[str]) -> dict[str, Any]:

@@ -126,7 +126,8 @@ def rules_removed(entry: ClientEntry, around: Surroundings) -> Iterator[RuleResu
         yield result
         return
     try:
-        yield RuleResult("removed", path=str(place.path))
+        note = f"The {len(taken)} rules that Lithos added are removed from {place.path}."
+        yield RuleResult("removed", (note,), str(place.path))
     except BaseException:
         allow(place, taken)
         raise

@@ -31,9 +31,6 @@ from lithos.clients.connect.formats import (
 from lithos.clients.connect.rule_files import Rule, RulePlace
 from lithos.clients.connect.writing import ClientEntry
 
-#: Maximum number of bytes that are read of a `.git` file.
-_LONGEST_LINK: Final = 4096
-
 
 @frozen
 class ReadRules:
@@ -217,13 +214,16 @@ _MAKERS: Final[Mapping[str, Maker]] = {
 
 
 def _main_folder(folder: Path) -> Path:
-    """Return the root of the repository. For a linked worktree, return the root of the main worktree."""
+    """Return the root of the repository. For a linked worktree, return the root of the main worktree.
+
+    Raises `CannotUse` if the `.git` file is unreadable.
+    """
     for root in (folder, *folder.parents):
         git = root / ".git"
         if git.is_dir():
             return root
         if git.is_file():
-            text = git.read_text(encoding="utf-8", errors="surrogateescape")[:_LONGEST_LINK]
-            shared = Path(os.path.realpath(root / text.removeprefix("gitdir:").strip() / ".." / ".."))
+            link = read_config(git).text.removeprefix("gitdir:").strip()
+            shared = Path(os.path.realpath(root / link / ".." / ".."))
             return shared.parent if shared.name == ".git" else root
     return folder

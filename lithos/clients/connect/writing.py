@@ -156,14 +156,10 @@ class _Edit:
         base = self.file.data
         if found is not None:
             there = self._check_owned(found)
-            if there.is_as(link):
-                entry = self._completed(found, entry)
+            entry = self._completed(found, entry, is_same=there.is_as(link))
+            if entry == found:
                 notes = tuple(self._own_choices(entry, wanted))
-                if entry == found:
-                    return ConnectResult("already connected", there, notes=notes)
-            else:
-                self._check_plain(found, entry)
-                entry = {**entry, **{key: found[key] for key in self._switch if key in found}}
+                return ConnectResult("already connected", there, notes=notes)
             base = self._before(found, None if self._is_written_here(found) else found)
         new = self._encode(form.edit(_decode(base), place.name, entry))
         backup = None if base is None else back_up(place.path, place.name, base, self.backups)
@@ -280,11 +276,15 @@ class _Edit:
         """The switch for tools on the first turn, if this file can contain it."""
         return switch_of(self.place.client, self.file.text)
 
-    def _completed(self, found: ConfigEntry, entry: ConfigEntry) -> ConfigEntry:
-        """Return `found` with the switch and the project, if an older Lithos wrote the entry without them.
+    def _completed(self, found: ConfigEntry, entry: ConfigEntry, *, is_same: bool) -> ConfigEntry:
+        """Return the entry to write in place of `found`, with the user's value of the switch.
 
-        Every value that is in `found` is kept.
+        If both reach the server in the same way (`is_same`), every value of `found` is kept. An entry of an
+        older Lithos gets the switch and the project. Raises `ConfigRefused` if settings would be lost.
         """
+        if not is_same:
+            self._check_plain(found, entry)
+            return {**entry, **{each: found[each] for each in self._switch if each in found}}
         key = self.place.client.headers
         more = {each: entry[each] for each in self._switch}
         if PROJECT_HEADER in self._headers(entry) and PROJECT_HEADER not in self._headers(found):

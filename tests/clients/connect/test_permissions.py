@@ -195,7 +195,9 @@ def test_rules_are_written_once_and_removed_exactly(client: str, number: int, pe
     assert person.connect(client, *scope_of(client), "--write")["rules"]["action"] == "already allowed"
     assert (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino) == state
     assert person.files() == files_then
-    assert remove(person, client)["rules"] == {"action": "removed", "path": str(path)}
+    removed = remove(person, client)
+    assert removed["rules"] == {"action": "removed", "path": str(path)}
+    assert f"are removed from {path}" in removed["notes"][-1]
     assert (path.read_bytes() if path.exists() else None) == before
     assert person.files() == files_before
 

@@ -57,6 +57,50 @@ def test_written_entry_has_the_switch_of_its_client(client: str, way: str, perso
     assert path.read_bytes() == sample
 
 
+CONFIGURATIONS: dict[str, list[bytes | None]] = {
+    "claude-code": [
+        None,
+        b"{}",
+        b'{\r\n\t"mcpServers": {\r\n\t\t"a": {\r\n\t\t\t"command": "a"\r\n\t\t}\r\n\t}\r\n}\r\n',
+        b'\xef\xbb\xbf{"mcpServers":{"gr\xc3\xb6\xc3\x9fe":{"url":"http://a","alwaysLoad":false}},"n":12}',
+        b'{"projects": {"/a": {"mcpServers": {"lithos": {"command": "x"}}}}, "numStartups": 7}\n\n',
+        b'{\n        "mcpServers": {}\n}',
+    ],
+    "copilot-cli": [
+        None,
+        b"{}\n",
+        b'{"mcpServers": {"a": {"type": "http", "url": "http://a", "tools": ["x"], "deferTools": "auto"}}}',
+        b'{\r\n  "mcpServers": {\r\n    "a": {"command": "a", "tools": ["*"]}\r\n  }\r\n}\r\n',
+        b'\xef\xbb\xbf{"mcpServers":{},"timeout":30}',
+    ],
+    "opencode": [
+        b'{"mcp": {"servers": {}}}',
+        b'{"mcp":{"servers":{"a":{"type":"remote","url":"http://a","codemode":true}}},"n":3}\n',
+        b'{\n\t"mcp": {\n\t\t"servers": {\n\t\t\t"a": {"type": "local", "command": ["a"]}\n\t\t}\n\t}\n}\n',
+        b'{"$schema": "https://opencode.ai/config.json", "mcp": {"timeout": 5, "servers": {}}}',
+        b'\xef\xbb\xbf{"mcp": {"servers": {}}, "permissions": []}\r\n',
+    ],
+}  # fmt: skip
+CASES = [(client, number) for client, some in CONFIGURATIONS.items() for number in range(len(some))]
+
+
+@pytest.mark.parametrize("way", TRANSPORTS)
+@pytest.mark.parametrize(("client", "number"), CASES)
+def test_file_is_restored_when_the_switch_is_written_twice(
+    client: str, number: int, way: str, person: Person
+) -> None:
+    """behaviour 309"""
+    sample, (_, key, value) = CONFIGURATIONS[client][number], SWITCHES[client]
+    path = person.path_of(client) if sample is None else person.put(client, sample)
+    before = person.files()
+    for expected in ("connected", "already connected"):
+        assert person.connect(client, "--write", "--transport", way)["action"] == expected
+        assert servers_of(client, path.read_bytes())["lithos"][key] == value
+    person.connect(client, "--remove")
+    assert (path.read_bytes() if path.exists() else None) == sample
+    assert person.files() == before
+
+
 @pytest.mark.parametrize("client", SWITCHED)
 def test_entry_of_an_older_version_gets_the_switch(client: str, person: Person) -> None:
     """behaviour 309: it is not refused as a setting of the user, and removal restores each byte."""
