@@ -220,8 +220,12 @@ def test_prompt_is_passed_to_the_prompt_hook(
     monkeypatch.setattr(prompting, "run", run)
     assert start(typist, stub.data, client, "prompt") == "A passage"
     assert start(typist, stub.data, client, "prompt", agent_id="sub") == ""
-    (call,) = asked
-    assert (call[0], call[2]) == ("Fix the failing test", client)
+    done = typist(stub.data, *options("claude-code"), told=payload("cursor", "prompt", prompt="Why?"))
+    assert text_in(done.out) == "A passage"
+    assert [(prompt, name) for prompt, _, name in asked] == [
+        ("Fix the failing test", client),
+        ("Why?", "cursor"),
+    ]
 
 
 def test_checkpoint_hook_stays_silent_where_no_model_reads(stub: Stub, typist: Typist) -> None:

@@ -68,8 +68,9 @@ def _answer(invocation: Invocation, told: Payload) -> None:
     elif told.kind == "prompt":
         from lithos.clients.hooks.prompting import run
 
-        owner = read_hook_owner(data, token, until)
-        say(told, run(told, in_project(owner, told), invocation.typed))
+        owner = in_project(read_hook_owner(data, token, until), told, invocation.typed)
+        sender = {} if told.sender is None else {"client": told.sender}
+        say(told, run(told, owner, {**invocation.typed, **sender}))
     # The end of a conversation belongs to `lithos checkpoint --hook`.
 
 

@@ -260,7 +260,7 @@ def _checkpoint(invocation: Invocation, told: Payload) -> str:
         return ""
     data, owner = find_hook_owner(invocation, time.monotonic() + DEADLINE)
     if text:
-        _store(in_project(owner, told), checkpoint_of(text, invocation.typed, told))
+        _store(in_project(owner, told, invocation.typed), checkpoint_of(text, invocation.typed, told))
         return ""
     owner.check_health()
     if not is_first_answer(told, "checkpoint", data):

@@ -42,7 +42,7 @@ def brief_session(
 ) -> None:
     """Print the briefing. Raises `FAILURES`, and `SessionBusy` if another hook of the session runs."""
     try:
-        owner = in_project(wait_for_owner(data, token, until, PATIENCE), told)
+        owner = in_project(wait_for_owner(data, token, until, PATIENCE), told, typed)
         session = typed.get("session", told.session)
         if session is None:
             say(told, shown(_ask(owner, told, typed, None)))
