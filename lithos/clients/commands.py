@@ -46,6 +46,7 @@ COMMANDS: Final = (
         take("--session ID", "leave out passages that this session already printed"),
         _CLIENT,
         _EVENT,
+        flag("--quiet", "with --hook: print nothing if no server is reachable"),
     ), group="read and search", place=30, hook="lithos.clients.hooks.briefing:run_hook"),
     CliCommand("checkpoint", "save what a session learned as a note on the running server",
         "lithos.clients.commands_sessions:run_checkpoint", (

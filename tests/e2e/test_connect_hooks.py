@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ import pytest
 from lithos.app.main import main
 from lithos.clients.connect.clients import CLIENTS
 from lithos.clients.hook_files.places import HOOK_PLACES
+from lithos.clients.hooks.dialects import KINDS as KINDS_OF
 from lithos.clients.hooks.entries import SPELLINGS
+from tests.clients.hooks.test_dialects import PAYLOADS
 from tests.e2e.connecting import Person, make_person
+from tests.e2e.process import clean_environment
 
 FILES = {
     ("claude-code", "user"): ".claude/settings.json",
@@ -205,6 +209,44 @@ def test_invalid_file_is_unchanged(data: bytes, words: str, person: Person) -> N
     assert words in connect(person, "claude-code", "user", code=1)["error"]
     assert path.read_bytes() == data
     assert person.files()[-1] == str(path)
+
+
+def test_invalid_file_without_hooks_does_not_stop_the_removal(person: Person) -> None:
+    """Codex may have hooks in two files."""
+    connect(person, "codex", "user")
+    other = person.home / ".codex" / "config.toml"
+    other.write_bytes(b"not = [valid")
+    assert connect(person, "codex", "user", "--remove")["action"] == "removed"
+    assert [name for name in person.files() if name.endswith((".json", ".toml"))] == [str(other)]
+    assert connect(person, "codex", "user", "--remove")["action"] == "not installed"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", [client for client, scope in JSON if scope == "user"])
+def test_installed_commands_answer_the_payloads_of_their_client(client: str, person: Person) -> None:
+    """Behaviour 313: each command ends with 0, with and without Lithos."""
+    connect(person, client, "user")
+    lines = commands_in(json.loads(path_of(person, client).read_bytes()))
+    environment = clean_environment({"HOME": str(person.home), "XDG_STATE_HOME": str(person.home / "state")})
+    for line in lines:
+        event = line.split(" --event ")[1]
+        told = json.dumps(PAYLOADS[client][KINDS_OF[event]])
+        for broken in (told, told[:-5], "", "[]"):
+            done = subprocess.run(
+                ["/bin/sh", "-c", line],
+                input=broken,
+                capture_output=True,
+                text=True,
+                check=False,
+                env=environment,
+            )
+            assert (done.returncode, done.stderr) == (0, "")
+            assert not done.stdout or isinstance(json.loads(done.stdout), dict)
+        gone = line.replace(line.split()[2], "/nowhere/lithos")
+        done = subprocess.run(
+            ["/bin/sh", "-c", gone], input=told, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 TOML = b"""# my settings

@@ -155,6 +155,22 @@ def test_server_that_is_starting_is_not_called_unreachable(tmp_path: Path, typis
         assert start(typist, tmp_path / "data", "claude-code") == ""
 
 
+@pytest.mark.parametrize("client", START)
+def test_client_that_starts_the_server_gets_no_line(client: str, tmp_path: Path, typist: Typist) -> None:
+    """Behaviour 315: the server and the first hook start at the same moment."""
+    data, home = tmp_path / "data", tmp_path / "home"
+    home.mkdir()
+    places = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
+    for transport in ("http", "stdio"):
+        done = typist(data, "connect", client, "--write", "--transport", transport, **places)
+        assert done.code == 0
+        told = payload(client, source=transport)
+        done = typist(data, *options(client), told=told, **places)
+        assert ("not reachable" in done.out) == (transport == "http")
+    done = typist(data, *options(client), "--quiet", told=payload(client, source="quiet"))
+    assert done == SILENT
+
+
 def test_failed_answer_leaves_the_session_start_silent(stub: Stub, typist: Typist) -> None:
     """Behaviour 315: a server that answers is reachable, whatever it answers."""
     for number, (stub.status, stub.raw) in enumerate(((500, b"{}"), (401, b""), (200, b"not json"))):
@@ -204,8 +220,12 @@ def test_prompt_is_passed_to_the_prompt_hook(
     monkeypatch.setattr(prompting, "run", run)
     assert start(typist, stub.data, client, "prompt") == "A passage"
     assert start(typist, stub.data, client, "prompt", agent_id="sub") == ""
-    (call,) = asked
-    assert (call[0], call[2]) == ("Fix the failing test", client)
+    done = typist(stub.data, *options("claude-code"), told=payload("cursor", "prompt", prompt="Why?"))
+    assert text_in(done.out) == "A passage"
+    assert [(prompt, name) for prompt, _, name in asked] == [
+        ("Fix the failing test", client),
+        ("Why?", "cursor"),
+    ]
 
 
 def test_checkpoint_hook_stays_silent_where_no_model_reads(stub: Stub, typist: Typist) -> None:

@@ -28,6 +28,8 @@ from lithos.clients.hooks.entries import Hooks
 Action = Literal["installed", "updated", "already installed", "removed", "not installed"]
 #: Name of the backups. No entry of a server can have this name, because it has a dot.
 _NAME: Final = "lithos.hooks"
+#: Text in every file with hooks of Lithos.
+_MARK: Final = b"--hook"
 #: Maximum number of attempts to edit the file if other programs change it meanwhile.
 _TRIES: Final = 5
 
@@ -79,7 +81,9 @@ class _HookEdit(NamedTuple):
         return HookChange("updated" if found else "installed")
 
     def remove(self) -> HookChange:
-        found = self.form.found(self.file.text, self.is_ours)
+        # A file without hooks of Lithos need not be valid.
+        has_any = _MARK in (self.file.data or b"")
+        found = self.form.found(self.file.text, self.is_ours) if has_any else {}
         left = self._before(found)
         if found:
             replace_config(self.file, left)

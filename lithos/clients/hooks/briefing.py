@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -34,7 +33,7 @@ from lithos.clients.hooks.payload import (
     read_payload,
     say,
 )
-from lithos.server.command.hook_failsafe import DEADLINE, FAILURES
+from lithos.server.command.hook_failsafe import DEADLINE, FAILURES, deadline_after
 
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation
@@ -57,7 +56,7 @@ def run_hook(invocation: Invocation) -> int:
 
 def _answer(invocation: Invocation, told: Payload) -> None:
     """Answer an event of a client. Raises `FAILURES` and `SessionBusy`."""
-    until = time.monotonic() + DEADLINE
+    until = deadline_after(DEADLINE)
     data, token = find_data(invocation)
     if not is_first_answer(told, "brief", data):
         return
@@ -68,14 +67,15 @@ def _answer(invocation: Invocation, told: Payload) -> None:
     elif told.kind == "prompt":
         from lithos.clients.hooks.prompting import run
 
-        owner = read_hook_owner(data, token, until)
-        say(told, run(told, in_project(owner, told), invocation.typed))
+        owner = in_project(read_hook_owner(data, token, until), told, invocation.typed)
+        sender = {} if told.sender is None else {"client": told.sender}
+        say(told, run(told, owner, {**invocation.typed, **sender}))
     # The end of a conversation belongs to `lithos checkpoint --hook`.
 
 
 def _brief(invocation: Invocation, told: Payload) -> None:
     """Print the passages that the session does not have yet, for a person or a client of unknown form."""
-    data, owner = find_hook_owner(invocation, time.monotonic() + DEADLINE)
+    data, owner = find_hook_owner(invocation, deadline_after(DEADLINE))
     typed = dict(invocation.typed)
     if not typed.get("query") and not typed.get("task"):
         typed["query"] = concern_of(folder_of(told.cwd))

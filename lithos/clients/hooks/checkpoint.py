@@ -30,7 +30,7 @@ from lithos.clients.hooks.payload import (
     repository_of,
     say,
 )
-from lithos.server.command.hook_failsafe import DEADLINE, FAILURES, printable
+from lithos.server.command.hook_failsafe import DEADLINE, FAILURES, deadline_after, printable
 
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation
@@ -258,9 +258,9 @@ def _checkpoint(invocation: Invocation, told: Payload) -> str:
     words = "" if text else reminder_for(told)
     if not text and not words:
         return ""
-    data, owner = find_hook_owner(invocation, time.monotonic() + DEADLINE)
+    data, owner = find_hook_owner(invocation, deadline_after(DEADLINE))
     if text:
-        _store(in_project(owner, told), checkpoint_of(text, invocation.typed, told))
+        _store(in_project(owner, told, invocation.typed), checkpoint_of(text, invocation.typed, told))
         return ""
     owner.check_health()
     if not is_first_answer(told, "checkpoint", data):

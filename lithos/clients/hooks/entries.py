@@ -98,13 +98,17 @@ def guarded(program: Sequence[str], options: Sequence[str]) -> str:
     return f"[ -x {shlex.quote(program[0])} ] || exit 0; exec {shlex.join([*program, *options])}"
 
 
-def hooks_for(client: str, begin: str, end: str = "") -> Hooks:
-    """Return the hooks of a client. Each shell line begins with `begin` and ends with `end`."""
+def hooks_for(client: str, begin: str, end: str = "", brief: str = "") -> Hooks:
+    """Return the hooks of a client. Each shell line begins with `begin` and ends with `end`.
+
+    `brief` is the end of the lines that print a briefing.
+    """
     spelling = SPELLINGS[client]
 
     def entry(event: str, use: _Use) -> dict[str, Any]:
         matcher, command = use
         line = f"{begin} {command} --hook --client {client} --event {event}{end}"
+        line += brief if command == "brief" else ""
         hook = {**spelling.keys, "command": line}
         if not spelling.is_grouped:
             return hook

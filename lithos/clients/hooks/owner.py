@@ -103,9 +103,10 @@ class HookOwner(NamedTuple):
         return {name: value.encode() for name, value in named.items() if value and value.isprintable()}
 
 
-def in_project(owner: HookOwner, told: Payload) -> HookOwner:
+def in_project(owner: HookOwner, told: Payload, typed: Mapping[str, Any]) -> HookOwner:
     """Return the server with the project and the session in which the hook runs."""
-    return owner._replace(project=_project_of(folder_of(told.cwd)), session=told.session)
+    project = typed.get("project") or _project_of(folder_of(told.cwd))
+    return owner._replace(project=project, session=typed.get("session") or told.session)
 
 
 def _project_of(folder: Path) -> str | None:

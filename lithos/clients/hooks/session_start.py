@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -29,7 +30,7 @@ from lithos.server.command.hook_failsafe import FAILURES
 #: Sections of the briefing. A start has no question, so it shows what is pinned, open, wrong or new.
 SECTIONS: Final = ("pinned", "work", "warnings", "notes", "activity")
 #: Seconds to wait for a server that is starting.
-PATIENCE: Final = 0.3
+PATIENCE: Final = 0.1
 #: Seconds before the end of the process at which a server that has not answered gets a last, simple request,
 #: and seconds for the answer to it.
 _MARGIN: Final = 0.25
@@ -41,7 +42,7 @@ def brief_session(
 ) -> None:
     """Print the briefing. Raises `FAILURES`, and `SessionBusy` if another hook of the session runs."""
     try:
-        owner = in_project(wait_for_owner(data, token, until, PATIENCE), told)
+        owner = in_project(wait_for_owner(data, token, until, PATIENCE), told, typed)
         session = typed.get("session", told.session)
         if session is None:
             say(told, shown(_ask(owner, told, typed, None)))
@@ -54,11 +55,32 @@ def brief_session(
                 cursor.store(after)
                 _last_visit(owner, told, typed, data, after)
     except Unreachable as failure:
-        say(told, _absence(failure.place))
+        if not typed.get("quiet") and not _starts_server(told):
+            say(told, _absence(failure.place))
 
 
 def _absence(place: str) -> str:
     return f"Lithos is not reachable at {place}: memory is off in this session."
+
+
+def _starts_server(told: Payload) -> bool:
+    """Return whether the client is configured to start Lithos over stdio.
+
+    Such a client starts the server and its hooks at the same moment, so the server is not ready yet.
+    """
+    from lithos.clients.connect.clients import CLIENTS, Surroundings
+    from lithos.clients.connect.files import CannotUse, read_config
+    from lithos.clients.connect.formats import CannotEdit
+    from lithos.clients.connect.target import ServerLink
+
+    client = CLIENTS[told.dialect or ""]
+    folder = repository_of(folder_of(told.cwd))
+    around = Surroundings(sys.platform, os.environ, Path.home(), folder)
+    links: list[ServerLink | None] = []
+    for path in filter(None, client.files(around).values()):
+        with suppress(CannotUse, CannotEdit):
+            links += map(ServerLink.of, client.format.entries(read_config(path).text).values())
+    return any(link is not None and link.is_lithos and not link.is_off for link in links)
 
 
 def _last_visit(

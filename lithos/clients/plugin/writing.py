@@ -68,7 +68,8 @@ def hooks_of(begin: str) -> dict[str, Any]:
     return {
         "description": "Lithos: a briefing when a session starts, passages that match a prompt, and a "
         "reminder before the context is lost.",
-        "hooks": hooks_for(CLIENT, begin),
+        # The plugin has its own server over stdio, which starts at the same moment as the first hook.
+        "hooks": hooks_for(CLIENT, begin, brief=" --quiet"),
     }
 
 

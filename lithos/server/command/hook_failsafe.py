@@ -5,9 +5,11 @@ A client must also work if no server is running (docs/spec/integration.md §2).
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
+import time
 from typing import Final
 
 from lithos.server.command.streams import make_printable
@@ -31,12 +33,22 @@ FAILURES: Final = (
 )
 
 
+#: Time at which this process ends (in the time of `time.monotonic`).
+_ends_at = [math.inf]  # bounded: one time
+
+
 def promise_silence() -> None:
     """Make the process end with exit code 0 at the deadline, even after a bug or in a blocking call."""
+    _ends_at[0] = time.monotonic() + DEADLINE
     sys.excepthook = lambda *_: os._exit(0)
     watchdog = threading.Timer(DEADLINE, os._exit, (0,))
     watchdog.daemon = True
     watchdog.start()
+
+
+def deadline_after(seconds: float) -> float:
+    """Return the time in `seconds`, or the end of this process if that is earlier."""
+    return min(time.monotonic() + seconds, _ends_at[0])
 
 
 def printable(text: str) -> str:

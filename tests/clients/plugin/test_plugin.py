@@ -114,7 +114,8 @@ def test_hooks_use_only_existing_command_options(tmp_path: Path) -> None:
             start = words.index("lithos") + 1
             parsed = parse_arguments(words[start:])
             assert parsed.command in ("brief", "checkpoint")
-            assert parsed.typed == {"hook": True, "client": "claude-code", "event": event}
+            quiet = {"quiet": True} if parsed.command == "brief" else {}
+            assert parsed.typed == {"hook": True, "client": "claude-code", "event": event} | quiet
             assert parsed.data_dir == Path("/my data" if form == "own" else "/home/ann/Lithos")
 
 
