@@ -24,8 +24,8 @@ MOST_PARTS: Final = 60
 MOST_RANKED: Final = 8
 #: Minimum number of the part's content words that a note has. One rare word shows a name, not a subject.
 LEAST_SHARED: Final = 2
-#: Minimum probability of a second note, relative to the first. If one note is much better, a second one would only
-#: repeat the same subject of another project.
+#: Minimum probability of a second note, relative to the first. If one note is much better, a second one would
+#: only repeat the same subject of another project.
 SECOND_SHARE: Final = 0.5
 _END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n\s*\n")
 
