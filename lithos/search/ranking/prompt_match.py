@@ -16,16 +16,36 @@ from heapq import nlargest
 from typing import Final
 
 from lithos.search.ranking.lead_coverage import Covered
-from lithos.search.ranking.match_strength import Calibration, Features, probability
+from lithos.search.ranking.match_strength import Calibration
 
 #: Maximum number of characters of a part, of parts that are considered, and of parts that are ranked.
 LONGEST_PART: Final = 600
 MOST_PARTS: Final = 60
 MOST_RANKED: Final = 8
-#: Minimum number of the part's content words that a note has. One rare word shows a name, not a subject.
+#: Minimum number of the part's content words that a note has, without common words. One rare word shows a
+#: name, not a subject.
 LEAST_SHARED: Final = 2
-#: Minimum probability of a second note, relative to the first. If one note is much better, a second note
-#: would only repeat the same subject of another project.
+#: Words of any task or talk. In a small vault they are as rare as the words of a subject.
+COMMON_WORDS: Final = """
+add also always answer any ask back bad become begin best better big bring build call can cannot case change
+check class clean close code come command complete continue convert copy correct create current data date
+day default delete describe detail different do document easy edit end enough error even ever every
+everything everywhere example exist expect explain fail fast feel few file find finish first fix follow
+format found full function get give go good great handle happen hard help high idea implement import improve
+include input issue item just keep kind know large last late learn leave left let level like line list
+little load long look lot low main make many mean method might mind minute module month morning most move
+much must name need never new next nice night none nothing now number object often old one only open option
+order other output own page parameter part pass people person place plan please point possible problem
+program project provide python put question quick quickly read real really reason remember remove rename
+replace report result return right run same save say script second see seem select send sentence set several
+short should show simple single size small some something sort start state step still stop string summary
+support sure take talk tell test text thank thing think three time today together tomorrow tool top
+translate true try turn two type understand unit until update use user value variable very view wait want
+way week well whole word work world write wrong year yes yesterday
+"""
+#: Minimum probability of a second note, relative to the first. If one note is much better, a second one
+#: would
+#: only repeat the same subject of another project.
 SECOND_SHARE: Final = 0.5
 _END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n\s*\n")
 
@@ -73,11 +93,6 @@ def best_parts(idfs: Sequence[Mapping[str, float]], unknown: float) -> list[int]
     return sorted(nlargest(MOST_RANKED, places, key=lambda place: sum(known[place])))
 
 
-def prompt_chance(features: Features, covered: Covered, stems: int, calibration: Calibration) -> float:
-    """Return the probability that a note is about a part with this number of content stems.
-
-    The probability is 0 if the note has fewer than `LEAST_SHARED` of the stems.
-    """
-    if round(covered.words * stems) < LEAST_SHARED:
-        return 0.0
-    return probability(features, calibration)
+def shares_enough(covered: Covered, stems: int) -> bool:
+    """Return whether a note has `LEAST_SHARED` of this number of stems, given how it covers them."""
+    return round(covered.words * stems) >= LEAST_SHARED

@@ -25,13 +25,14 @@ from lithos.notes.service.texts import NoteTexts
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.index.tokenizer import load_pieces
-from lithos.search.ranking.match_strength import CANDIDATES, MatchVerdict
+from lithos.search.ranking.match_strength import CANDIDATES, Features, MatchVerdict, probability
 from lithos.search.ranking.prompt_match import (
+    COMMON_WORDS,
     PROMPT_CALIBRATIONS,
     SECOND_SHARE,
     best_parts,
     parts_of,
-    prompt_chance,
+    shares_enough,
 )
 from lithos.search.service.search import Hit, Search
 from lithos.text.chunk import ChunkSizes
@@ -68,10 +69,11 @@ class PromptPassage:
 
 
 @frozen
-class _Found:
-    """A note that a part of the prompt is about, with the probability and the terms of that part."""
+class JudgedNote:
+    """A note with the probability that a part of the prompt is about it, and the terms of that part."""
 
     entry: Entry
+    features: Features
     chance: float
     is_strong: bool
     terms: Terms
@@ -100,6 +102,7 @@ class Prompts:
         self._coordinator = coordinator
         self._clock = clock
         self._count: Count | None = None
+        self._common = frozenset(fulltext.terms(COMMON_WORDS))
 
     async def find(self, request: PromptRequest) -> list[PromptPassage]:
         """Return at most two new passages, best first. Without a strong match the result is empty.
@@ -117,32 +120,39 @@ class Prompts:
         )
         return passages
 
-    async def _rank(self, request: PromptRequest) -> list[_Found]:
+    async def _rank(self, request: PromptRequest) -> list[JudgedNote]:
         """Return the notes that the prompt is probably about, best first, up to the number of passages."""
-        parts = parts_of(request.query)
-        idfs = [self._fulltext.idf(self._fulltext.content_stems(part)) for part in parts]
-        best: dict[int, _Found] = {}
-        await self._lineage.settle()
-        for place in best_parts(idfs, self._fulltext.idf_of_unknown()):
-            for each in await self._rank_part(parts[place], idfs[place], request.filters):
-                known = best.get(each.entry.serial)
-                if known is None or each.chance > known.chance:
-                    best[each.entry.serial] = each
+        best: dict[int, JudgedNote] = {}
+        for each in await self.judge(request):
+            known = best.get(each.entry.serial)
+            if known is None or each.chance > known.chance:
+                best[each.entry.serial] = each
         found = sorted(best.values(), key=lambda each: -each.chance)[:MOST_PASSAGES]
         return [each for each in found if each.chance >= SECOND_SHARE * found[0].chance]
 
-    async def _rank_part(self, part: str, idf: Mapping[str, float], filters: Filters) -> list[_Found]:
+    async def judge(self, request: PromptRequest) -> list[JudgedNote]:
+        """Return the first notes of each part of the prompt that may be shown and share enough words."""
+        parts = parts_of(request.query)
+        idfs = [self._fulltext.idf(self._fulltext.content_stems(part)) for part in parts]
+        await self._lineage.settle()
+        judged: list[JudgedNote] = []
+        for place in best_parts(idfs, self._fulltext.idf_of_unknown()):
+            judged += await self._judge_part(parts[place], idfs[place], request.filters)
+        return judged
+
+    async def _judge_part(self, part: str, idf: Mapping[str, float], filters: Filters) -> list[JudgedNote]:
         ranking = await self._search.hybrid.rank(part, filters, CANDIDATES, self._search.threshold)
-        calibration = PROMPT_CALIBRATIONS["accurate" if ranking.is_accurate else "static"]
-        found: list[_Found] = []
+        rule = PROMPT_CALIBRATIONS["accurate" if ranking.is_accurate else "static"]
+        telling = {stem: value for stem, value in idf.items() if len(stem) > 1 and stem not in self._common}
+        covered = self._fulltext.coverage(telling, list(ranking.features))
+        judged: list[JudgedNote] = []
         for serial, features in ranking.features.items():
-            entry, covered = self._catalogue.at_serial(serial), ranking.covered.get(serial)
-            if entry is None or covered is None or not self._may_show(entry):
-                continue
-            chance = prompt_chance(features, covered, len(idf), calibration)
-            if chance >= calibration.threshold * SECOND_SHARE:
-                found.append(_Found(entry, chance, chance >= calibration.threshold, ranking.terms))
-        return found
+            entry = self._catalogue.at_serial(serial)
+            shares = serial in covered and shares_enough(covered[serial], len(telling))
+            if shares and entry is not None and self._may_show(entry):
+                chance = probability(features, rule)
+                judged.append(JudgedNote(entry, features, chance, chance >= rule.threshold, ranking.terms))
+        return judged
 
     def _may_show(self, entry: Entry) -> bool:
         """Return whether a note may be shown to every agent, without a warning. No agent has asked for it."""
@@ -150,7 +160,7 @@ class Prompts:
         is_plain = note.status == "active" and note.access_scope == "shared" and not note.is_stale(now)
         return is_plain and not self._lineage.warnings(note.id, now)
 
-    async def _cut(self, found: Sequence[_Found], seen: Collection[str]) -> list[PromptPassage]:
+    async def _cut(self, found: Sequence[JudgedNote], seen: Collection[str]) -> list[PromptPassage]:
         """Return the passages of these notes that are new, if at least one of them is strong."""
         entries = [each.entry for each in found]
         await self._texts.frames.learn(entries)
@@ -163,7 +173,7 @@ class Prompts:
         new = [(of, each) for of, each in cut if each is not None and each.key not in seen]
         return [each for _, each in new] if any(of.is_strong for of, _ in new) else []
 
-    def _passage(self, found: _Found, content: str, count: Count) -> PromptPassage | None:
+    def _passage(self, found: JudgedNote, content: str, count: Count) -> PromptPassage | None:
         """Return the best passage of a note. If its path is too long to be shown, return None.
 
         The passage is part of one chunk, so two passages with different keys never overlap.

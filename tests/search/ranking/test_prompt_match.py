@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lithos.search.ranking.lead_coverage import Covered
-from lithos.search.ranking.match_strength import Features
+from lithos.search.ranking.match_strength import Features, probability
 from lithos.search.ranking.prompt_match import (
     LONGEST_PART,
     MOST_PARTS,
@@ -13,7 +13,7 @@ from lithos.search.ranking.prompt_match import (
     PROMPT_CALIBRATIONS,
     best_parts,
     parts_of,
-    prompt_chance,
+    shares_enough,
 )
 
 #: Features of a note about the subject of a prompt.
@@ -46,12 +46,10 @@ def test_parts_with_most_known_words_are_ranked() -> None:
     assert best_parts(many, 100.0) == list(range(20 - MOST_RANKED, 20))
 
 
-@pytest.mark.parametrize("tier", ["static", "accurate"])
-def test_note_needs_two_words_of_the_prompt(tier: str) -> None:
+def test_note_needs_two_words_of_the_prompt() -> None:
     """A note with one rare word of an unrelated prompt often looks near, for example with a name."""
-    rule = PROMPT_CALIBRATIONS[tier]
-    assert prompt_chance(NEAR, Covered(words=2 / 6), 6, rule) >= rule.threshold
-    assert prompt_chance(NEAR, Covered(words=1 / 6), 6, rule) == 0
+    assert [shares_enough(Covered(words=shared / 6), 6) for shared in range(4)] == [False, False, True, True]
+    assert not shares_enough(Covered(), 0)
 
 
 @pytest.mark.parametrize("tier", ["static", "accurate"])
@@ -59,4 +57,9 @@ def test_every_margin_raises_the_chance(tier: str) -> None:
     rule = PROMPT_CALIBRATIONS[tier]
     assert all(weight >= 0 for weight in rule.weights.values())
     far = Features(cosine=0.1, above=0.0, margin=0.1, held=-1.0, missing=1.0)
-    assert prompt_chance(far, Covered(words=1.0), 3, rule) < rule.threshold / 10
+    assert probability(far, rule) < rule.threshold / 5 < rule.threshold < probability(NEAR, rule)
+
+
+def test_words_that_a_note_lacks_do_not_count() -> None:
+    """A long prompt always has many of them."""
+    assert all("missing" not in rule.weights for rule in PROMPT_CALIBRATIONS.values())

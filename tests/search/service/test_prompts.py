@@ -66,6 +66,19 @@ async def test_prompt_gets_the_passage_of_the_matching_note(lithos: Lithos) -> N
     assert await ask(lithos, UNRELATED) == []
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Write a limerick about Heron and everything else that you like today.",
+        "Run a check every day at night, and then run it again.",
+    ],
+)
+async def test_common_words_and_one_name_are_not_a_subject(lithos: Lithos, prompt: str) -> None:
+    """In a small vault, every word of a note is rare."""
+    await fill(lithos)
+    assert await ask(lithos, prompt) == []
+
+
 async def test_only_given_passages_are_recorded(lithos: Lithos) -> None:
     """Hooks ask before each prompt. Most prompts get nothing, and must not fill the access log."""
     heron = await fill(lithos)
