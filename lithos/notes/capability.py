@@ -127,8 +127,11 @@ def known_notes(catalogue: Catalogue) -> KnownNotes:
 
 def make_scopes(config: Config, of_token: ScopeOfToken | None) -> WriteScopes:
     """Build the rules that decide which paths an agent may write to."""
+    given = config.of(AgentsConfig)
     scopes = WriteScopes(
-        check_globs(config.of(StorageConfig).protected), scopes_of_agents(config.of(AgentsConfig).agents)
+        check_globs(config.of(StorageConfig).protected),
+        scopes_of_agents(given.agents),
+        projects=given.projects,
     )
     return scopes if of_token is None else evolve(scopes, of_token=of_token)
 

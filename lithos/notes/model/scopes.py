@@ -16,6 +16,8 @@ from attrs import field, frozen
 
 from lithos.kernel.values.errors import Forbidden
 from lithos.kernel.values.principals import ANYONE, OWNER, Principal, fold_name, is_reserved
+from lithos.kernel.values.projects import same_project
+from lithos.text.words.analysis import name_key
 
 #: Maximum number of globs in one list, and maximum number of characters in one glob.
 MOST_GLOBS: Final = 100
@@ -41,6 +43,10 @@ class Scope:
         if covers(self.write, path):
             return "write"
         return "propose" if covers(self.propose, path) else "outside"
+
+    def reaches(self, folder: str) -> bool:
+        """Return whether a note below a folder may be changed or proposed. Case is ignored."""
+        return any(_reaches(globs, folder) for _, globs in self.lists)
 
     def __str__(self) -> str:
         parts = [f"{name} {' '.join(globs)}" for name, globs in self.lists if globs]
@@ -165,6 +171,35 @@ def covers(globs: Sequence[str], path: str) -> bool:
     return False
 
 
+def _reaches(globs: Sequence[str], folder: str) -> bool:
+    """Return whether a list of globs covers some path below a folder."""
+    names = name_key(folder.strip("/")).split("/")
+    for number, glob in enumerate(globs):
+        is_inside = not glob.startswith("!") and _may_lead_into(name_key(glob).split("/"), names)
+        if is_inside and not any(_excludes(each, names) for each in globs[number + 1 :]):
+            return True
+    return False
+
+
+def _may_lead_into(parts: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether a glob may match a path below the folder with these names."""
+    for part, name in zip(parts, names, strict=False):
+        if part in ("**", ""):
+            return True
+        if not _name_matches(part, name):
+            return False
+    return len(parts) > len(names)
+
+
+def _excludes(glob: str, names: Sequence[str]) -> bool:
+    """Return whether a glob excludes the whole folder with these names."""
+    if not glob.startswith("!"):
+        return False
+    # A wildcard that matches these two paths matches the path of every note below the folder.
+    inside = ("\0.md",), ("\0", "\0.md")
+    return all(_matches(name_key(glob[1:]), [*names, *path]) for path in inside)
+
+
 def _matches(glob: str, names: Sequence[str]) -> bool:
     """Return whether a glob matches a whole path.
 
@@ -220,6 +255,8 @@ class WriteScopes:
     protected: tuple[str, ...] = ()
     agents: Mapping[str, Scope] = field(factory=dict)
     of_token: ScopeOfToken = lambda _: None
+    #: Projects of folders (`projects` of the configuration).
+    projects: Mapping[str, str] = field(factory=dict)
 
     def place_of(self, by: Principal | None, agent: str, path: str) -> PathAccess:
         """Return the access to a path for a caller that uses an agent name.
@@ -234,6 +271,15 @@ class WriteScopes:
     def limits(self, by: Principal | None, agent: str) -> bool:
         """Return whether this caller is prevented from changing some paths directly."""
         return bool(self.protected) or self.scope_of(by, agent) is not None
+
+    def keeps_out_of(self, project: str, by: Principal | None, agent: str) -> Scope | None:
+        """Return the scope if it reaches none of the project's folders. Else return None.
+
+        A project without configured folders belongs to no folder, so every agent may name the project.
+        """
+        folders = [folder for folder, key in self.projects.items() if same_project(key, project)]
+        scope = self.scope_of(by, agent) if folders else None
+        return None if scope is None or any(map(scope.reaches, folders)) else scope
 
     def scope_of(self, by: Principal | None, agent: str) -> Scope | None:
         """Return the scope of the token, or else the scope of the agent name. None means no limits."""
@@ -260,6 +306,16 @@ def is_person(by: Principal | None, agent: str) -> bool:
     if by.is_own:
         return by.is_person or is_reserved(agent)
     return by not in (OWNER, ANYONE)
+
+
+def foreign_project(project: str, agent: str, scope: Scope) -> Forbidden:
+    """Return the error for a project whose folders the caller may not change."""
+    return Forbidden(
+        f"The project {project} has folders in the setting projects, and {agent[:60]} may change none of "
+        f"them ({scope}). Nothing was changed. Leave project out, or ask a person to widen the scope.",
+        project=project,
+        scope=str(scope),
+    )
 
 
 def refusal_of(place: PathAccess, path: str, agent: str, scope: Scope | None) -> Forbidden:

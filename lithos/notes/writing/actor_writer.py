@@ -51,6 +51,7 @@ from lithos.notes.writing.change_gate import (
     only_proposed,
     paths_of,
     proposes_nothing,
+    without_foreign,
 )
 from lithos.notes.writing.editing import EditPreparation, Outlines, edit_source
 from lithos.notes.writing.external_changes import (
@@ -477,7 +478,7 @@ class Writer:
         if isinstance(job.request, EditNote):
             return self._editing.prepare_edit(job.request, job.source, job.edited)
         if isinstance(job.request, WriteNote) and job.request.id is None:
-            return self._preparation.prepare_creation(job.request)
+            return self._preparation.prepare_creation(without_foreign(self.scopes, job.request))
         return self._preparation.prepare_update(job.request, job.source, job.rebased)
 
     async def _settle(self, job: _Job, result: FileState | Exception | None) -> Accepted | Exception:

@@ -12,10 +12,11 @@ from typing import Final
 import attrs
 
 from lithos.kernel.values.errors import Forbidden, InvalidInput
+from lithos.kernel.values.projects import projects_of, same_project
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.values import Move
-from lithos.notes.model.scopes import PathAccess, WriteScopes, refusal_of
-from lithos.notes.writing.messages import RelinkNote, WriteRequest
+from lithos.notes.model.scopes import PathAccess, WriteScopes, foreign_project, refusal_of
+from lithos.notes.writing.messages import RelinkNote, WriteNote, WriteRequest
 from lithos.notes.writing.ports import OwnProposal
 from lithos.notes.writing.preparation import Passed, Prepared
 
@@ -61,6 +62,8 @@ def check_scope(
     _refuse_hidden(request, reals)
     if not scopes.limits(request.by, agent):
         return "write"
+    if scopes.projects:
+        _refuse_foreign(scopes, catalogue, request, prepared)
     paths = paths_of(catalogue, prepared)
     places = {path: _place_of(scopes, request, path, reals) for path in paths}
     refused = [path for path, place in places.items() if place in ("outside", "protected")]
@@ -71,6 +74,27 @@ def check_scope(
     if request.by is None or isinstance(request, RelinkNote):
         raise proposes_nothing(prepared, agent)
     return "propose"
+
+
+def without_foreign(scopes: WriteScopes, request: WriteNote) -> WriteNote:
+    """Return the request without the session's project, if the caller may not change its folders."""
+    if request.working_in is None or not scopes.projects:
+        return request
+    scope = scopes.keeps_out_of(request.working_in, request.by, request.agent)
+    return request if scope is None else attrs.evolve(request, working_in=None)
+
+
+def _refuse_foreign(
+    scopes: WriteScopes, catalogue: Catalogue, request: WriteRequest, prepared: Prepared
+) -> None:
+    """Raise `Forbidden` if a change adds a project to a note and the caller may not change its folders."""
+    note, agent = prepared.entry.note, agent_of(request)
+    old, name = catalogue.get(note.id), catalogue.projects.rules.property_name
+    before = () if old is None else projects_of(old.note.extra.get(name))
+    for project in projects_of(note.extra.get(name)):
+        scope = scopes.keeps_out_of(project, request.by, agent)
+        if scope is not None and not any(same_project(project, each) for each in before):
+            raise foreign_project(project, agent, scope)
 
 
 def proposes_nothing(prepared: Prepared, agent: str) -> Forbidden:

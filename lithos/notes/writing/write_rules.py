@@ -40,7 +40,7 @@ from lithos.notes.model.paths import (
     resolve_new_path,
     slug_of,
 )
-from lithos.notes.model.project_property import chosen_project, with_project
+from lithos.notes.model.project_property import ProjectProperty
 from lithos.notes.writing.messages import (
     DeleteNote,
     EditNote,
@@ -131,7 +131,7 @@ def decide_creation(
         source_url=source_url,
         derived_from_ids=sources,
         expires_at=request.expires_at or None,
-        extra=_properties_of_new(request),
+        extra=_properties_of_new(request, path, catalogue),
         **changes,
     )
     _check_scope(note)
@@ -167,6 +167,9 @@ def decide_update(
     if request.title is not None:
         _check_new_title(request.title, note, path, catalogue)
     changes = intended_changes(request, note, inline) | url
+    if isinstance(request, WriteNote):
+        about = ProjectProperty(catalogue.projects.rules, path)
+        changes["extra"] = about.put(changes["extra"], _named_project(request, about))
     new = _next_version(note, request.agent if is_signed else None, now, **changes)
     warnings: tuple[str, ...] = ()
     if isinstance(request, WriteNote):
@@ -194,10 +197,7 @@ def intended_changes(request: UpdateRequest, note: Note, inline: tuple[str, ...]
             changes["expires_at"] = request.expires_at or None
         if request.aliases is not None:
             changes["aliases"] = request.aliases
-        extra = _merge({**note.extra, **(request.properties or {})}, request.metadata)
-        changes["extra"] = with_project(
-            extra, chosen_project(request.project, request.metadata or (), (), None)
-        )
+        changes["extra"] = _merge({**note.extra, **(request.properties or {})}, request.metadata)
     else:
         changes = _given(request, _PATCHED_FIELDS)
         changes["extra"] = _merge(note.extra, request.metadata or None)
@@ -319,10 +319,18 @@ def _plain_changes(request: WriteNote) -> dict[str, Any]:
     return changes
 
 
-def _properties_of_new(request: WriteNote) -> dict[str, Any]:
+def _properties_of_new(request: WriteNote, path: str, catalogue: Catalogue) -> dict[str, Any]:
     pasted, given = request.properties or {}, request.metadata
-    project = chosen_project(request.project, given or (), pasted, request.working_in)
-    return with_project(_merge(pasted, given), project)
+    about = ProjectProperty(catalogue.projects.rules, path)
+    project = _named_project(request, about)
+    if project is None:
+        project = about.default({*pasted, *(given or ())}, request.working_in)
+    return about.put(_merge(pasted, given), project)
+
+
+def _named_project(request: WriteNote, about: ProjectProperty) -> str | None:
+    """Return the argument `project`, unless the metadata names the property."""
+    return None if about.rules.property_name in (request.metadata or ()) else request.project
 
 
 def _refuse_copy(request: WriteNote, catalogue: Catalogue) -> None:

@@ -18,7 +18,15 @@ from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import Forbidden, LithosError, SearchBackendFailed
-from lithos.kernel.values.principals import COMMAND, OWNER, Principal, Rights, acting_as, check_agent
+from lithos.kernel.values.principals import (
+    COMMAND,
+    OWNER,
+    UNKNOWN_AGENT,
+    Principal,
+    Rights,
+    acting_as,
+    check_agent,
+)
 from lithos.kernel.values.projects import working_in
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.admission import Admission
@@ -129,9 +137,9 @@ def _said(value: Any) -> Any:
 
 
 def _agent_of(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
-    """Return the agent that a call names, or None."""
+    """Return the agent that a call names, or None. Every caller may use the name `UNKNOWN_AGENT`."""
     given = (_said(arguments.get(name)) for name in identities_of(tool))
-    return next((each for each in given if isinstance(each, str)), None)
+    return next((each for each in given if isinstance(each, str) and each != UNKNOWN_AGENT), None)
 
 
 _MODES: Final = ("fulltext", "semantic", "hybrid", "graph")
@@ -383,7 +391,8 @@ class Tools:
     def _project_of(self, tool: Tool, principal: Principal, arguments: Mapping[str, Any]) -> str | None:
         """Return the project of a call: the project that the request names, or else the agent's project.
 
-        A call with a client session comes from a hook. Its project is remembered for its agent.
+        A call with a client session comes from a hook. Its project is remembered for its agent, but a reader
+        cannot choose the project of what other agents write.
         """
         project, session = principal.project, principal.session
         if principal.is_own or (project is not None and session is None):
@@ -393,7 +402,7 @@ class Tools:
             return project
         if project is None:
             return self._told.find(agent)
-        if session is not None:
+        if session is not None and (principal.agent is not None or principal.may("write")):
             self._told.tell(session, agent, project)
         return project
 

@@ -22,9 +22,11 @@ from tests.servers import Clock, Lithos, serving
 SHOP, API = "github.com/acme/shop", "github.com/acme/api"
 
 
-async def hook(lithos: Lithos, session: str, project: str | None, agent: str = "ann") -> None:
+async def hook(
+    lithos: Lithos, session: str, project: str | None, agent: str = "ann", who: Principal = OWNER
+) -> None:
     """Make the call of a hook."""
-    by = evolve(OWNER, project=project, session=session)
+    by = evolve(who, project=project, session=session)
     await lithos.server.tools.call("lithos_context", {"query": "news", "agent": agent}, by)
 
 
@@ -68,6 +70,16 @@ async def test_header_without_session_is_not_remembered(lithos: Lithos) -> None:
     assert await project_of_new_note(lithos) is None
     await hook(lithos, "s1", None)
     assert lithos.server.get(ToldProjects).rows() == []
+
+
+async def test_only_an_agent_itself_or_a_writer_names_its_project(lithos: Lithos) -> None:
+    """A token that may only read does not decide where the notes of other agents belong."""
+    await hook(lithos, "s1", API, who=Principal("reader", "read"))
+    assert await project_of_new_note(lithos) is None
+    await hook(lithos, "s2", SHOP, who=Principal("ann's", "read", "ann"))
+    assert await project_of_new_note(lithos) == SHOP
+    await hook(lithos, "s3", SHOP, "unknown")
+    assert await project_of_new_note(lithos, "unknown") is None, "several agents may use this name"
 
 
 async def test_sessions_in_two_projects_give_no_project(tmp_path: Path, clock: Clock) -> None:

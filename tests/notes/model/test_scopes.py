@@ -171,3 +171,47 @@ def test_agents_configured_in_two_cases_keep_their_own_scopes() -> None:
     scopes = WriteScopes(agents=scopes_of_agents(given))
     found = [scopes.place_of(ANYONE, name, "a/x.md") for name in ("Ann", "ann", "bot", "Bot")]
     assert found == ["write", "propose", "outside", "outside"]
+
+
+@pytest.mark.parametrize(
+    ("write", "propose", "expected"),
+    [
+        (("work/shop/**",), (), True),
+        (("Work/Shop/",), (), True),
+        (("work/**",), (), True),
+        (("**",), (), True),
+        (("*/shop/*.md",), (), True),
+        (("work/shop/drafts/*.md",), (), True),
+        (("**/drafts/**",), (), True),
+        ((), ("work/shop/**",), True),
+        (("work/**", "!work/shop/secret/**"), (), True),
+        (("work/**", "!work/shop/*.md"), (), True),
+        (("work/**", "!work/shop/", "work/shop/drafts/**"), (), True),
+        (("work/**", "!work/shop/"), (), False),
+        (("work/**", "!work/shop/**/*.md"), (), False),
+        (("work/api/**",), ("junior/**",), False),
+        (("work/*.md",), (), False),
+        (("work/shop.md",), (), False),
+        (("work/shopping/**",), (), False),
+        (("shop/**",), (), False),
+        ((), (), False),
+    ],
+)
+def test_scope_reaches_folder_if_some_note_below_can_change(
+    write: tuple[str, ...], propose: tuple[str, ...], expected: bool
+) -> None:
+    """docs/spec/scopes.md §1: the project of a folder that a scope does not reach is foreign."""
+    assert Scope(write, propose).reaches("Work/shop") is expected
+
+
+def test_project_is_foreign_only_in_unreachable_configured_folders() -> None:
+    scopes = WriteScopes(
+        agents={"ann": Scope(("work/api/**",))},
+        projects={"work/shop": "github.com/acme/shop", "old/shop": "shop", "work/api": "github.com/acme/api"},
+    )
+    for project in ("shop", "GitHub.com/acme/shop"):
+        assert scopes.keeps_out_of(project, None, "ann") == Scope(("work/api/**",))
+        assert scopes.keeps_out_of(project, None, "ben") is None, "without a scope"
+    assert scopes.keeps_out_of("api", None, "ann") is None
+    assert scopes.keeps_out_of("github.com/acme/site", None, "ann") is None, "without a folder"
+    assert scopes.keeps_out_of("github.com/other/shop", None, "ann") is not None, "the short key in a folder"

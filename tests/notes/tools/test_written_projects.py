@@ -10,6 +10,7 @@ from attrs import evolve
 
 from lithos.kernel.values.principals import OWNER, Principal
 from lithos.notes.model.scopes import Scope
+from lithos.notes.settings import AgentsConfig, IndexConfig
 from lithos.notes.writing.actor_writer import Writer
 from tests.servers import Lithos, put_note, refusal, serving, take_up
 
@@ -123,6 +124,9 @@ async def test_update_never_changes_property(
         ("[shop, api]", "", None),
         ("shop", "", None),
         ("", API, f"project: {API}"),
+        ("[[Shop]]", API, f"project: {API}"),
+        ("[[Shop]]", SHOP, "project: [[Shop]]"),
+        ("[[Shop]]", "", None),
     ],
 )
 async def test_explicit_project_replaces_property(
@@ -183,6 +187,66 @@ async def test_merge_keeps_projects_of_both_sides(lithos: Lithos) -> None:
     assert f"project: {API}" in text
     assert "First, by an agent." in text
     assert "Second, by a person." in text
+
+
+FOLDERS = AgentsConfig(projects={"work/shop": SHOP, "work": "acme"})
+
+
+@pytest.mark.parametrize(
+    ("path", "arguments", "expected"),
+    [
+        ("work/shop", {}, "nothing"),
+        ("work/shop/deep/n.md", {"project": SHOP}, "nothing"),
+        ("work/shop", {"project": "shop"}, "nothing"),
+        ("work/shop", {"project": API}, API),
+        ("work/shop", {"project": ""}, "nothing"),
+        ("work", {}, "nothing"),
+        ("work", {"project": "shop"}, SHOP),
+        ("workshop", {}, SHOP),
+        ("", {}, SHOP),
+    ],
+)
+async def test_folder_with_project_needs_no_property(
+    tmp_path: Path, path: str, arguments: dict[str, Any], expected: object
+) -> None:
+    """The setting `projects` names the project, also if an agent of another project writes there."""
+    async with serving(tmp_path, folders=FOLDERS) as lithos:
+        answer = await write_in(lithos, path=path, **arguments)
+        assert answer["status"] == "created"
+        assert await project_of(lithos, answer["id"]) == expected
+
+
+async def test_update_in_folder_with_project_needs_no_property(tmp_path: Path) -> None:
+    async with serving(tmp_path, folders=FOLDERS) as lithos:
+        note = (await write_in(lithos, path="work/shop"))["id"]
+        await write_in(lithos, id=note, project=SHOP, replace_all=True)
+        assert await project_of(lithos, note) == "nothing"
+        await write_in(lithos, id=note, project=API, replace_all=True)
+        assert await project_of(lithos, note) == API
+        await write_in(lithos, id=note, project="", replace_all=True)
+        assert await project_of(lithos, note) == "nothing"
+
+
+async def test_project_is_stored_under_configured_property(tmp_path: Path) -> None:
+    async with serving(tmp_path, index=IndexConfig(project_property="repo")) as lithos:
+        for title, given in (("Plain", {}), ("Book", {"project": "a book"})):
+            answer = await write_in(lithos, title=title, metadata=given)
+            metadata = (await lithos.read(answer["id"]))["metadata"]
+            assert (metadata["repo"], metadata.get("project")) == (SHOP, given.get("project"))
+        answer = await write_in(lithos, title="Mine", metadata={"repo": "mine"})
+        assert (await lithos.read(answer["id"]))["metadata"]["repo"] == "mine"
+
+
+async def test_project_is_refused_if_notes_have_no_property(tmp_path: Path) -> None:
+    """The default is left out, because the caller did not ask for it."""
+    async with serving(tmp_path, index=IndexConfig(project_property="")) as lithos:
+        answer = await write_in(lithos)
+        assert await project_of(lithos, answer["id"]) == "nothing"
+        assert "index.project_property" in refusal(
+            await write_in(lithos, title="Other", project=API), "invalid_input"
+        )
+        await write_in(lithos, id=answer["id"], project="", replace_all=True)
+        assert (await lithos.read(answer["id"]))["metadata"]["version"] == 2
 
 
 async def test_repeated_call_creates_one_note_with_project(lithos: Lithos) -> None:
