@@ -179,7 +179,7 @@ async def test_briefing_of_all_vaults_keeps_projects_apart(tmp_path):
 
 
 async def test_project_filters_and_marks_rows_of_all_vaults(tmp_path):
-    """Behaviours 319 and 320, with one project in both vaults and one only at home."""
+    """Behaviours 418 and 320, with one project in both vaults and one only at home."""
     shop, blog = "github.com/acme/shop", "github.com/acme/blog"
     for vault, project in (("work", shop), ("home", blog)):
         text = "---\nproject: {}\n---\n\nThe boiler has a valve.\n"

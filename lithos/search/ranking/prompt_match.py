@@ -44,8 +44,7 @@ translate true try turn two type understand unit until update use user value var
 way week well whole word work world write wrong year yes yesterday
 """
 #: Minimum probability of a second note, relative to the first. If one note is much better, a second one
-#: would
-#: only repeat the same subject of another project.
+#: would only repeat the same subject of another project.
 SECOND_SHARE: Final = 0.5
 _END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n\s*\n")
 
