@@ -31,12 +31,11 @@ def _list(rows: Sequence[Mapping[str, Any]], common: Mapping[str, int]) -> Itera
         return
     shown = [(make_printable(row["project"]), row) for row in rows]
     width = max(len(_NO_PROJECT), *(len(name) for name, _ in shown))
-    yield f"{'project':<{width}}  {'notes':>7}  {'tasks':>7}  {'open':>7}  last change"
+    yield f"{'project':<{width}}  {'notes':>7}  {'tasks':>7}  {'open':>7}  {'sessions':>8}  last change"
     for name, row in shown:
         at = (row["last_change"] or "")[:16].replace("T", " ")
-        yield (
-            f"{name:<{width}}  {row['notes']:>7,}  {row['tasks']:>7,}  {row['open_tasks']:>7,}  {at}"
-        ).rstrip()
+        numbers = f"{row['notes']:>7,}  {row['tasks']:>7,}  {row['open_tasks']:>7,}  {row['sessions']:>8,}"
+        yield f"{name:<{width}}  {numbers}  {at}".rstrip()
     yield f"{_NO_PROJECT:<{width}}  {common['notes']:>7,}  {common['tasks']:>7,}"
 
 

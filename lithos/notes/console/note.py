@@ -21,7 +21,6 @@ from lithos.notes.model.note import Note, NoteWarning, WarningKind
 from lithos.notes.model.paths import folder_of
 from lithos.notes.service.browsing import Browsing
 from lithos.notes.service.knowledge import Knowledge, ReadNote
-from lithos.notes.service.project_lists import keys_of
 from lithos.notes.tools_rows import metadata_row
 from lithos.server.console.console import Console, Form, PageRefused
 from lithos.server.console.formats import Difference, folders_of, plural, read_diff, whole
@@ -122,7 +121,7 @@ class NotePages:
             folders=folders_of(folder_of(read.entry.path)),
             text=await self._shown(read),
             facts=_facts(note, read.entry.namespace),
-            projects=() if here is None else keys_of(self._console.parts.get(Catalogue), here),
+            projects=() if here is None else self._console.parts.get(Catalogue).projects.of(here),
             old=kept if kept is not None and kept.row.version != kept.current_version else None,
             broken=await self._broken(read),
             titles=self._ends(around["related"]),

@@ -76,7 +76,7 @@ class BrowsePages:
             steps=folders_of(parent),
             tags=tags,
             tag_total=tag_total,
-            projects=await browsing.projects(MOST_PROJECTS),
+            projects=browsing.projects(MOST_PROJECTS),
             statuses=(*STATUSES, *STATES),
             types=NOTE_TYPES,
             sorts=tuple(SORTS),

@@ -28,7 +28,6 @@ from lithos.notes.files.lookup import Attachment, open_attachment
 from lithos.notes.links.links import linking_sentence, note_keys, same_name
 from lithos.notes.model.note import NoteWarning
 from lithos.notes.model.paths import folder_of
-from lithos.notes.service.project_lists import count_projects, keys_of
 from lithos.notes.service.texts import NoteTexts
 from lithos.text.markdown import plain_title
 from lithos.text.snippet import plain_passage
@@ -193,7 +192,7 @@ class Browsing:
             passing = [entry for entry in entries if _passes(entry, request, now)]
             if request.project:
                 wanted = ProjectFilter("" if request.project == NO_PROJECT else request.project)
-                passing = [each for each in passing if wanted.passes(keys_of(self._catalogue, each))]
+                passing = [each for each in passing if self._catalogue.projects.passes(each, wanted)]
             key, is_reversed = SORTS[request.sort]
             passing.sort(key=attrgetter("path"))
             passing.sort(key=key, reverse=is_reversed)
@@ -245,10 +244,9 @@ class Browsing:
         )
         return found, len(counts)
 
-    async def projects(self, most: int) -> list[tuple[str, int]]:
+    def projects(self, most: int) -> list[tuple[str, int]]:
         """Return the projects with the most notes, and the number of notes of each, sorted by key."""
-        entries = list(self._catalogue)
-        counts = await self._blocking.run(lambda: count_projects(self._catalogue, entries))
+        counts = self._catalogue.projects.counts()
         return sorted(nsmallest(most, counts.items(), key=lambda each: (-each[1], each[0])))
 
     async def warnings(self, entries: Iterable[Entry]) -> dict[str, tuple[NoteWarning, ...]]:

@@ -9,11 +9,11 @@ import trio
 from attrs import define, field
 
 from lithos.events.journal.reading import JournalThread
+from lithos.events.reading.told_projects import ToldProjects
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.threads import slices
 from lithos.kernel.values.projects import projects_of
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.service.project_lists import keys_of
 from lithos.tasks.rows.project_rows import ProjectRows
 
 #: Key under which notes and tasks without a project are counted.
@@ -22,12 +22,16 @@ COMMON = ""
 
 @define
 class ProjectCount:
-    """Numbers of one project. `last_change` is the last change of one of its notes or tasks."""
+    """Numbers of one project. `last_change` is the last change of one of its notes or tasks.
+
+    `sessions` is the number of client sessions whose hooks named the project in the last 30 days.
+    """
 
     project: str
     notes: int = 0
     tasks: int = 0
     open_tasks: int = 0
+    sessions: int = 0
     last_change: datetime | None = None
 
     def changed(self, at: datetime | None) -> None:
@@ -57,13 +61,14 @@ class ProjectCounter:
     _catalogue: Catalogue
     _journal: CoordinationStore
     _reading: JournalThread
+    _told: ToldProjects
 
     async def count(self) -> list[ProjectCount]:
         """Return the counts of all projects, ordered by key. Notes and tasks without a project come first."""
         counting = _Counting()
         async for entries in slices(list(self._catalogue)):
             for entry in entries:
-                for count in counting.of(keys_of(self._catalogue, entry)):
+                for count in counting.of(self._catalogue.projects.of(entry)):
                     count.notes += 1
                     count.changed(entry.note.updated_at)
         await trio.lowlevel.checkpoint()
@@ -73,4 +78,7 @@ class ProjectCounter:
                 count.tasks += tasks
                 count.open_tasks += is_open
                 count.changed(at)
+        for told in self._told.rows():
+            for count in counting.of((told.project,)):
+                count.sessions += 1
         return counting.ordered()

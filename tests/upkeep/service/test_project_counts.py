@@ -10,6 +10,7 @@ import pytest
 
 from lithos.app.options import parse_arguments
 from lithos.app.serving.here import LocalServer
+from lithos.events.reading.told_projects import ToldProjects
 from lithos.kernel.configuration.catalogue import Config
 from lithos.server.command.session import CommandSession
 from lithos.upkeep.commands_projects import projects
@@ -42,6 +43,8 @@ async def fill(lithos: Lithos, clock: Clock) -> None:
     await task({"project": {"a": 1}})
     await task()
     clock.advance(minutes=1)
+    for session in ("s1", "s2"):
+        lithos.server.get(ToldProjects).tell(session, "ann", SHOP)
     await lithos.call("lithos_task_complete", task_id=done, agent="ann")
 
 
@@ -55,14 +58,14 @@ async def test_command_lists_projects_with_their_counts(
         assert [line.split("  ")[0].strip() for line in lines] == [
             "project", "blog", SHOP, "wiki", "(no project)",
         ]  # fmt: skip
-        assert lines[1].split() == ["blog", "2", "1", "1", "2026-03-04", "05:07"]
-        assert lines[2].split() == [SHOP, "2", "2", "1", "2026-03-04", "05:08"]
-        assert lines[3].split() == ["wiki", "0", "1", "1", "2026-03-04", "05:07"]
+        assert lines[1].split() == ["blog", "2", "1", "1", "0", "2026-03-04", "05:07"]
+        assert lines[2].split() == [SHOP, "2", "2", "1", "2", "2026-03-04", "05:08"]
+        assert lines[3].split() == ["wiki", "0", "1", "1", "0", "2026-03-04", "05:07"]
         assert lines[4].split() == ["(no", "project)", "4", "2"]
         told = json.loads(await printed(lithos, capsys, "--json"))
         assert told["common"] == {"notes": 4, "tasks": 2}
         assert told["projects"][1] == {
-            "project": SHOP, "notes": 2, "tasks": 2, "open_tasks": 1,
+            "project": SHOP, "notes": 2, "tasks": 2, "open_tasks": 1, "sessions": 2,
             "last_change": clock.text,
         }  # fmt: skip
 
