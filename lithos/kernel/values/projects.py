@@ -52,9 +52,11 @@ def normalise_project(text: str) -> str:
     port, a final slash or `.git`, and with any case of the host. Raises `InvalidInput` for a text that is
     empty, too long, or has several lines or characters that cannot be printed.
     """
-    text = normalize("NFC", text.strip())
+    text = text.strip()
+    # The length is checked first, because normalising many combining marks takes quadratic time.
     if not text or len(text) > 4 * LONGEST_KEY or any(category(each)[0] == "C" for each in text):
         raise InvalidInput(_told(text))
+    text = normalize("NFC", text)
     key = "/".join(part for part in _parts_of(text) if part not in ("", ".", ".."))
     if not key or len(key) > LONGEST_KEY:
         raise InvalidInput(_told(text))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lithos.kernel.values import projects
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.projects import (
     LONGEST_KEY,
@@ -118,3 +119,10 @@ def test_name_of_the_own_project_in_an_argument_means_its_key() -> None:
     assert read_project("*", SHOP) == "*"
     assert read_project(" ", SHOP) == ""
     assert read_project(None, SHOP) is None
+
+
+def test_long_text_is_refused_before_it_is_normalised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Normalising 90,000 combining marks takes 12 s."""
+    monkeypatch.setattr(projects, "normalize", lambda form, text: pytest.fail("normalised"))
+    with pytest.raises(InvalidInput):
+        normalise_project("a" + "\u0300\u0323" * 45_000)
