@@ -81,9 +81,8 @@ class VaultSet:
         The default vault is first.
         """
         if isinstance(principal, JointPrincipal):
-            project, session = principal.project, principal.session
             found = [
-                (self.vaults[name], evolve(part, project=project, session=session))
+                (self.vaults[name], evolve(part, project=principal.project, session=principal.session))
                 for name, part in principal.parts
             ]
         else:  # The caller is the owner, or no token is required.
