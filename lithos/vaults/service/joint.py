@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from lithos.access.service.keyring import TokenRing
 from lithos.kernel.parts import Parts
@@ -81,7 +81,10 @@ class VaultSet:
         The default vault is first.
         """
         if isinstance(principal, JointPrincipal):
-            found = [(self.vaults[name], part) for name, part in principal.parts]
+            found = [
+                (self.vaults[name], evolve(part, project=principal.project, session=principal.session))
+                for name, part in principal.parts
+            ]
         else:  # The caller is the owner, or no token is required.
             found = [(vault, principal) for vault in self]
         return sorted(found, key=lambda each: each[0].name != self.default)
