@@ -25,6 +25,7 @@ from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.opening import open_fulltext
 from lithos.search.service.cache import CacheLookup
 from lithos.search.service.duplicates import Duplicates
+from lithos.search.service.prompts import Prompts
 from lithos.search.service.recent_queries import RecentQueries
 from lithos.search.service.search import Search
 from lithos.search.settings import SearchConfig
@@ -164,6 +165,7 @@ SEARCH = Capability(
         Duplicates,
         make_similar_notes,
         CacheLookup,
+        Prompts,
     ),
     pages=Pages(
         modules=("lithos.search.pages",), links=(NavigationLink(2, "Search", "/console/search", "s"),)

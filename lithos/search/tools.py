@@ -25,6 +25,7 @@ from lithos.search.service.other_files import (
     skipped,
     standings_of,
 )
+from lithos.search.service.prompts import PromptRequest, Prompts
 from lithos.search.service.search import MODES, Search, SearchRequest
 from lithos.search.settings import SearchConfig, room_of_rows
 from lithos.search.tools_rows import search_row
@@ -77,8 +78,18 @@ class SearchTool:
     prefix: bool = argument("Treat the last word as the start of a word.", False, is_listed=False)
     kinds: tuple[str, ...] | None = argument(KINDS_TOLD, None, bound=FILTERS, is_listed=False)
     explain: bool = argument("In compact answers, also return scores and sources.", False, is_listed=False)
+    prompt: bool = argument(
+        "Treat the query as a prompt: return at most two passages, and only for a strong match.",
+        False,
+        is_listed=False,
+    )
+    seen: tuple[str, ...] = argument(
+        "With prompt: keys (passage) of passages to leave out.", (), bound=IDS, is_listed=False
+    )
 
     async def answer(self, using: Parts) -> Answer:
+        if self.prompt:
+            return await self._answer_prompt(using)
         kinds = KINDS if self.kinds is None else read_kinds(self.kinds)
         request = self.request(room_of_rows(using.get(ServerConfig), self.limit))
         others = using.find(OtherHits)
@@ -102,6 +113,15 @@ class SearchTool:
         if answer.failed:
             result |= {"degraded": True, "failed_backends": list(answer.failed)}
         return result | ({"message": answer.message} if answer.message else {})
+
+    async def _answer_prompt(self, using: Parts) -> Answer:
+        request = as_command(PromptRequest, self, filters=as_command(Filters, self))
+        now, found = using.clock(), await using.get(Prompts).find(request)
+        return {
+            "results": [
+                search_row(each.hit, now) | {"title": each.title, "passage": each.key} for each in found
+            ]
+        }
 
     def _first_looks(self, using: Parts, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Fill free rows with notes that are not indexed yet.

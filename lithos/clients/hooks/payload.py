@@ -82,6 +82,7 @@ class Payload(NamedTuple):
     session: str | None = None
     cwd: Path | None = None
     text: str | None = None
+    prompt: str | None = None
 
 
 def read_payload(descriptor: int = 0) -> Payload:
@@ -108,6 +109,7 @@ def parse_payload(data: bytes) -> Payload:
         session=_text(found, "session_id"),
         cwd=None if cwd is None or "\0" in cwd else Path(cwd),
         text=_text(found, "compact_summary", LARGEST),
+        prompt=_text(found, "prompt", LARGEST),
     )
 
 
