@@ -131,6 +131,15 @@ class SearchTool:
             ]
         }
 
+    async def _answer_prompt(self, using: Parts) -> Answer:
+        request = as_command(PromptRequest, self, filters=as_command(Filters, self))
+        now, found = using.clock(), await using.get(Prompts).find(request)
+        return {
+            "results": [
+                search_row(each.hit, now) | {"title": each.title, "passage": each.key} for each in found
+            ]
+        }
+
     def _first_looks(self, using: Parts, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Fill free rows with notes that are not indexed yet.
 

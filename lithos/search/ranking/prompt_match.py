@@ -43,12 +43,14 @@ support sure take talk tell test text thank thing think three time today togethe
 translate true try turn two type understand unit until update use user value variable very view wait want
 way week well whole word work world write wrong year yes yesterday
 """
-#: Minimum probability of a second note, relative to the first. If one note is much better, a second one
-#: would only repeat the same subject of another project.
+#: Minimum probability of a second note, relative to the first. If one note is much better, a second one would
+#: only repeat the same subject of another project.
 SECOND_SHARE: Final = 0.5
 _END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n\s*\n")
 
-#: Printed by `python -m bench.reach --fit --tier TIER` (see `bench/README.md`).
+#: Fitted to the first two notes of every part of all prompts of `bench.reach`. Each kind of notes has equal
+#: weight. `python -m bench.reach --fit` fits only to notes that share enough words with the part. Its
+#: coefficients were compared: in both tiers they speak on up to 6 % fewer related prompts.
 PROMPT_CALIBRATIONS: Final[Mapping[str, Calibration]] = {
     "static": Calibration(
         intercept=-5.012,
