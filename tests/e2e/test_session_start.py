@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 
 from lithos.clients.hooks import prompting
+from lithos.clients.hooks.session_start import HEAD
+from lithos.search.index.tokenizer import load_pieces
 from lithos.server.command.hook_failsafe import HOOK_BUDGET
+from lithos.text.words.tokens import count_with
 from tests.clients.hooks.test_dialects import EVENTS, PAYLOADS
 from tests.e2e.context_server import Stub, briefing, stub_server
 from tests.e2e.hooks import SILENT, Printed, Typist, make_typist, patient, started
@@ -22,6 +25,7 @@ from tests.e2e.owners import owning
 from tests.e2e.process import until
 
 SECTIONS = ["pinned", "work", "warnings", "notes", "activity"]
+BRIEFING = f"{HEAD}\n\n# Briefing"
 START = [client for client in PAYLOADS if client != "windsurf"]
 typist = pytest.fixture(make_typist)
 
@@ -69,7 +73,8 @@ def test_session_start_gets_a_briefing_of_the_project(
     monkeypatch.setitem(sys.modules, keys.__name__, keys)
     stub.answer = briefing("Notes \x1b of ü", pending_proposals=2)
     text = start(typist, stub.data, client)
-    assert text == "Notes \\x1b of ü\n\n2 changes are waiting for a person's approval (lithos proposals)."
+    waiting = "2 changes are waiting for a person's approval (lithos proposals)."
+    assert text == f"{HEAD}\n\nNotes \\x1b of ü\n\n{waiting}"
     (call,), (headers,) = stub.calls, stub.headers
     assert call.pop("agent_id").startswith(f"{client}@")
     assert call == {"budget": HOOK_BUDGET, "cursor": True, "sections": SECTIONS}
@@ -89,10 +94,18 @@ def test_known_agent_gets_only_changes_since_its_last_session(stub: Stub, typist
         ("c", "startup", "14", "13"),
     ):
         stub.answer = briefing(cursor=answered)
-        assert start(typist, stub.data, "claude-code", session_id=session, source=source) == "# Briefing"
+        assert start(typist, stub.data, "claude-code", session_id=session, source=source) == BRIEFING
         assert stub.calls[-1].get("since") == since, session
     start(typist, stub.data, "codex", session_id="d")
     assert "since" not in stub.calls[-1]  # another agent
+
+
+def test_head_line_stays_within_the_budget(stub: Stub, typist: Typist) -> None:
+    """Behaviour 244: with its first line, a briefing has at most 800 tokens."""
+    for tokens, text in ((HOOK_BUDGET - 30, BRIEFING), (HOOK_BUDGET - 29, "# Briefing")):
+        stub.answer = briefing(tokens=tokens)
+        assert start(typist, stub.data, "claude-code", session_id=str(tokens)) == text
+    assert count_with(load_pieces())(f"{HEAD}\n\n") <= 30
 
 
 def test_event_of_two_configurations_is_answered_once(stub: Stub, typist: Typist) -> None:
@@ -100,7 +113,7 @@ def test_event_of_two_configurations_is_answered_once(stub: Stub, typist: Typist
     told = payload("cursor", source="startup")
     first = typist(stub.data, *options("cursor"), told=told)
     again = typist(stub.data, *options("claude-code"), "--event", "SessionStart", told=told)
-    assert (text_in(first.out), again) == ("# Briefing", SILENT)
+    assert (text_in(first.out), again) == (BRIEFING, SILENT)
     assert len(stub.calls) == 1
 
 
@@ -116,7 +129,7 @@ def test_older_server_is_asked_with_a_question(
         return take(message, headers)
 
     monkeypatch.setattr(Stub, "take", staticmethod(answer))
-    assert start(typist, stub.data, "claude-code") == "# Briefing"
+    assert start(typist, stub.data, "claude-code") == BRIEFING
     assert [set(call) & {"query", "sections"} for call in stub.calls] == [{"sections"}, {"query"}]
 
 
@@ -160,7 +173,7 @@ def test_client_that_starts_the_server_gets_no_line(client: str, tmp_path: Path,
     """Behaviour 315: the server and the first hook start at the same moment."""
     data, home = tmp_path / "data", tmp_path / "home"
     home.mkdir()
-    places = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
+    places: dict[str, Any] = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
     for transport in ("http", "stdio"):
         done = typist(data, "connect", client, "--write", "--transport", transport, **places)
         assert done.code == 0

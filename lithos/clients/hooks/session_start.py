@@ -25,10 +25,14 @@ from lithos.clients.hooks.context_call import (
 )
 from lithos.clients.hooks.owner import HookOwner, Unreachable, in_project, wait_for_owner
 from lithos.clients.hooks.payload import Payload, agent_of, folder_of, repository_of, say
-from lithos.server.command.hook_failsafe import FAILURES
+from lithos.server.command.hook_failsafe import FAILURES, HOOK_BUDGET
 
 #: Sections of the briefing. A start has no question, so it shows what is pinned, open, wrong or new.
 SECTIONS: Final = ("pinned", "work", "warnings", "notes", "activity")
+#: First line of a briefing. Without it, the model could not know where the text comes from.
+HEAD: Final = "From Lithos, the notes and tasks that agents share here (lithos_read shows a whole note):"
+#: Maximum number of tokens of that line, with the empty line after it.
+_HEAD_TOKENS: Final = 30
 #: Seconds to wait for a server that is starting.
 PATIENCE: Final = 0.1
 #: Seconds before the end of the process at which a server that has not answered gets a last, simple request,
@@ -45,18 +49,24 @@ def brief_session(
         owner = in_project(wait_for_owner(data, token, until, PATIENCE), told, typed)
         session = typed.get("session", told.session)
         if session is None:
-            say(told, shown(_ask(owner, told, typed, None)))
+            say(told, _headed(_ask(owner, told, typed, None)))
             return
         with told_session(sessions_folder(os.environ), data, session, until - time.monotonic()) as cursor:
             seen = None if told.source in FORGOT else cursor.cursor or _last_visit(owner, told, typed, data)
             answer = _ask(owner, told, typed, seen)
-            say(told, shown(answer))
+            say(told, _headed(answer))
             if after := cursor_of(answer):
                 cursor.store(after)
                 _last_visit(owner, told, typed, data, after)
     except Unreachable as failure:
         if not typed.get("quiet") and not _starts_server(told):
             say(told, _absence(failure.place))
+
+
+def _headed(answer: Mapping[str, Any]) -> str:
+    """Return the text to print. Its first line names the source, if the budget has space for it."""
+    text = shown(answer)
+    return f"{HEAD}\n\n{text}" if text and answer["tokens"] + _HEAD_TOKENS <= HOOK_BUDGET else text
 
 
 def _absence(place: str) -> str:
