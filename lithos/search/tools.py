@@ -10,7 +10,7 @@ from attrs import evolve
 from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput
-from lithos.kernel.values.projects import ALL_PROJECTS, asked_project
+from lithos.kernel.values.projects import ALL_PROJECTS, WORKING_IN, ProjectFilter, asked_project
 from lithos.kernel.values.times import format_optional, format_time
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.first_lines import FirstLooks
@@ -123,16 +123,13 @@ class SearchTool:
         return result | ({"message": message} if message else {})
 
     async def _answer_prompt(self, using: Parts) -> Answer:
-        request = as_command(PromptRequest, self, filters=as_command(Filters, self))
-        now, found = using.clock(), await using.get(Prompts).find(request)
-        return {
-            "results": [
-                search_row(each.hit, now) | {"title": each.title, "passage": each.key} for each in found
-            ]
-        }
-
-    async def _answer_prompt(self, using: Parts) -> Answer:
-        request = as_command(PromptRequest, self, filters=as_command(Filters, self))
+        here = WORKING_IN.get()
+        # At the prompt, notes of other projects are never given, even if they are the only ones that match.
+        project = asked_project(self.project)
+        if self.project is None and here is not None:
+            project = ProjectFilter(here, has_common=True)
+        filters = as_command(Filters, self, project=project)
+        request = as_command(PromptRequest, self, filters=filters, seen=frozenset(self.seen))
         now, found = using.clock(), await using.get(Prompts).find(request)
         return {
             "results": [

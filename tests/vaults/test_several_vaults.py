@@ -239,11 +239,11 @@ def test_client_entry_points_to_its_named_vault(place: Path) -> None:
 def test_hook_finds_the_owner_of_its_vault(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[Path] = []
 
-    def look(data: Path) -> tuple[str, None]:
+    def look(data: Path, token: str | None, until: float) -> HookOwner:
         found.append(data)
-        return "http://127.0.0.1:9", None
+        return HookOwner("http://127.0.0.1:9", token, until)
 
-    monkeypatch.setattr("lithos.clients.hooks.owner._read_owner", look)
+    monkeypatch.setattr("lithos.clients.hooks.owner.read_hook_owner", look)
     (place / "data").mkdir()
     for words in (
         ("-c", "c.yaml"), ("-c", "c.yaml", "--vault", "home"), ("--vault", "x=h"), ("--vault", "h"), (),

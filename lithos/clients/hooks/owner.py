@@ -6,7 +6,6 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -105,17 +104,10 @@ class HookOwner(NamedTuple):
 
 def in_project(owner: HookOwner, told: Payload, typed: Mapping[str, Any]) -> HookOwner:
     """Return the server with the project and the session in which the hook runs."""
-    project = typed.get("project") or _project_of(folder_of(told.cwd))
+    from lithos.server.mcp.working_project import project_of
+
+    project = typed.get("project") or project_of(folder_of(told.cwd))
     return owner._replace(project=project, session=typed.get("session") or told.session)
-
-
-def _project_of(folder: Path) -> str | None:
-    try:
-        module = import_module("lithos.server.mcp.working_project")
-    except ImportError:
-        return None
-    key: str | None = module.project_of(folder)
-    return key
 
 
 def find_hook_owner(invocation: Invocation, until: float) -> tuple[Path, HookOwner]:

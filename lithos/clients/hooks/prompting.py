@@ -75,7 +75,7 @@ def run(payload: Payload, owner: HookOwner, typed: Mapping[str, Any]) -> str:
 def _tell(payload: Payload, owner: HookOwner, typed: Mapping[str, Any], question: str) -> str:
     from lithos.clients.files_session_cursors import sessions_folder, told_session
 
-    agent = agent_of(typed, os.environ)
+    agent = agent_of(typed, os.environ, payload.sender)
     # Without a session, all prompts of an agent on one day count as one session.
     session = typed.get("session") or payload.session or f"{agent} {time.strftime('%Y-%m-%d', time.gmtime())}"
     wait = max(0.0, owner.until - time.monotonic())

@@ -54,7 +54,7 @@ class PromptRequest:
     """A prompt, the keys of passages that its session has seen, and the filters for notes."""
 
     query: str
-    seen: frozenset[str] = field(default=(), converter=frozenset)
+    seen: frozenset[str] = frozenset()
     filters: Filters = field(factory=Filters)
     agent_id: str | None = None
 

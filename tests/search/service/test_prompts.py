@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import Flush
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.values.principals import OWNER
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.writing.messages import PatchNote
 from lithos.search.index.tokenizer import load_pieces
@@ -131,3 +133,23 @@ async def test_passages_with_names_fit_into_their_tokens(tmp_path: Path) -> None
         assert rows
         for row in rows:
             assert count(f"{row['title']} ({row['path']})\n{row['snippet']}") <= 190
+
+
+@pytest.mark.parametrize(
+    ("of_note", "at", "is_given"),
+    [
+        ("github.com/acme/shop", "github.com/acme/shop", True),
+        ("github.com/acme/bank", "github.com/acme/shop", False),
+        ("", "github.com/acme/shop", True),
+        ("github.com/acme/bank", None, True),
+    ],
+)
+async def test_notes_of_other_projects_are_never_shown(
+    lithos: Lithos, of_note: str, at: str | None, is_given: bool
+) -> None:
+    """Behaviours 311, 314."""
+    await fill(lithos, metadata={"project": of_note} if of_note else {})
+    principal = evolve(OWNER, project=at)
+    asked = {"query": PROMPT, "prompt": True}
+    answer: Any = await lithos.server.tools.call("lithos_search", asked, principal)
+    assert bool(dict(answer)["results"]) == is_given
