@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from attrs import field, frozen
@@ -175,9 +175,9 @@ def _split(tree: Mapping[str, Any], is_ours: IsOurs) -> tuple[dict[str, list[Any
             others[event] = entries
             continue
         parts = [_split_entry(entry, is_ours) for entry in entries]
-        if mine := [part for part, _ in parts if part is not None]:
+        if mine := [part for own, _ in parts for part in own]:
             ours[event] = mine
-        others[event] = [part for _, part in parts if part is not None]
+        others[event] = [part for _, other in parts for part in other]
     return ours, others
 
 
@@ -187,16 +187,19 @@ def _others(tree: dict[str, Any], is_ours: IsOurs) -> dict[str, Any]:
     return {key: value for key, value in tree.items() if key != "hooks"} | {"hooks": events}
 
 
-def _split_entry(entry: Any, is_ours: IsOurs) -> tuple[Any | None, Any | None]:
-    """Return the part of an entry that Lithos wrote, and the other part. A group may have both."""
+def _split_entry(entry: Any, is_ours: IsOurs) -> tuple[list[Any], list[Any]]:
+    """Return the part of an entry that Lithos wrote, and the other part, each as a list of at most one item.
+
+    A group may have both parts.
+    """
     hooks = entry.get("hooks") if isinstance(entry, Mapping) else None
-    if not isinstance(hooks, Sequence) or isinstance(hooks, str):
-        return (entry, None) if is_ours(entry) else (None, entry)
+    if not isinstance(hooks, list):
+        return ([entry], []) if is_ours(entry) else ([], [entry])
     mine = [hook for hook in hooks if is_ours(hook)]
     if not mine:
-        return None, entry
+        return [], [entry]
     rest = [hook for hook in hooks if not is_ours(hook)]
-    return {**entry, "hooks": mine}, {**entry, "hooks": rest} if rest else None
+    return [{**entry, "hooks": mine}], [{**entry, "hooks": rest}] if rest else []
 
 
 def _keys(tree: object, depth: int = _KEY_DEPTH) -> set[tuple[str, ...]]:

@@ -93,9 +93,14 @@ SPELLINGS: Final[Mapping[str, HookSpelling]] = {
 }
 
 
+#: Text before and after the program whose existence a shell line checks.
+_GUARD: Final = "[ -x "
+_GUARDED: Final = " ] || exit 0; exec "
+
+
 def guarded(program: Sequence[str], options: Sequence[str]) -> str:
     """Return the beginning of a shell line that starts Lithos, or does nothing if Lithos was removed."""
-    return f"[ -x {shlex.quote(program[0])} ] || exit 0; exec {shlex.join([*program, *options])}"
+    return f"{_GUARD}{shlex.quote(program[0])}{_GUARDED}{shlex.join([*program, *options])}"
 
 
 def hooks_for(client: str, begin: str, end: str = "", brief: str = "") -> Hooks:
@@ -124,13 +129,15 @@ def is_hook_of(client: str, options: Sequence[str]) -> Callable[[object], bool]:
     """
     words = f" {re.escape(shlex.join(options))}" if options else ""
     line = re.compile(
-        rf"\[ -x \S.* \] \|\| exit 0; exec \S.*{words} (?:brief|checkpoint) --hook "
-        rf"--client {client} --event \w+(?: --agent \S.*)?"
+        rf"\S.*{words} (?:brief|checkpoint) --hook --client {client} --event \w+(?: --agent \S.*)?"
     )
 
     def matches(hook: object) -> bool:
         command = hook.get("command") if isinstance(hook, Mapping) else None
-        return isinstance(command, str) and len(command) < _LONGEST and bool(line.fullmatch(command))
+        if not isinstance(command, str) or len(command) > _LONGEST:
+            return False
+        guard, _, rest = command.partition(_GUARDED)
+        return guard.startswith(_GUARD) and line.fullmatch(rest) is not None
 
     return matches
 
