@@ -14,11 +14,11 @@ from attrs import frozen
 
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import read_owner
-from lithos.kernel.discovery import import_if_there
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.session import CommandSession
 from lithos.server.command.starting import find_options, find_program
 from lithos.server.files_tokens import asks_for_tokens
+from lithos.server.mcp.working_project import project_of
 from lithos.server.settings import ServerConfig
 
 TOKEN_VARIABLE: Final = "LITHOS_AUTH_TOKEN"  # noqa: S105 - its name
@@ -151,8 +151,7 @@ def find_project(folder: Path) -> str | None:
 
     Clients refuse other characters in headers, or encode them in different ways.
     """
-    found = import_if_there("lithos.server.mcp", "working_project")
-    key: str | None = None if found is None else found.project_of(folder)
+    key = project_of(folder)
     return key if key is not None and _IN_HEADER.fullmatch(key) else None
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 import tomllib
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,8 +28,7 @@ def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 def belongs_to(monkeypatch: pytest.MonkeyPatch, key: str | None) -> None:
     """Let each folder belong to the project `key`."""
-    found = SimpleNamespace(project_of=lambda folder: key)
-    monkeypatch.setitem(sys.modules, "lithos.server.mcp.working_project", found)
+    monkeypatch.setattr("lithos.clients.connect.target.project_of", lambda folder: key)
 
 
 def write(person: Person, client: str, *more: str) -> dict[str, Any]:
