@@ -13,7 +13,7 @@ from lithos.kernel.actors.threads import NoteThreads
 from lithos.kernel.capability import Background, Capability, NavigationLink, Pages, PendingReview, Retention
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Gauge, HealthCheck
-from lithos.memory.context.context import WaitingKeys
+from lithos.memory.context.request import WaitingKeys
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.writing.ports import ChangeGate
 from lithos.proposals.actor_board import ProposalBoard

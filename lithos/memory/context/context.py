@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import attrs
 import trio
-from attrs import field, frozen
+from attrs import frozen
 
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.reading import JournalThread
@@ -17,13 +17,11 @@ from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Clock
-from lithos.kernel.values.errors import IndexFailed, InvalidInput
-from lithos.memory.briefing.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, compose
+from lithos.memory.briefing.briefing import Briefing, compose
 from lithos.memory.briefing.compact import compose_whole
 from lithos.memory.briefing.material import Material
-from lithos.memory.briefing.parts import AboutNote, LeftOut, TaskPart
-from lithos.memory.briefing.passages import LEAST_TEXT, SourceNote, affordable
-from lithos.memory.context.candidates import Candidates, ContextCandidate, RankedCandidates
+from lithos.memory.briefing.parts import TaskPart
+from lithos.memory.context.candidates import Candidates, RankedCandidates
 from lithos.memory.context.changes import (
     ActivityFilter,
     Changed,
@@ -32,112 +30,36 @@ from lithos.memory.context.changes import (
     tell_activity,
     tell_decisions,
 )
-from lithos.memory.context.opening import OPENING, WITHHOLDING, OpeningReader
+from lithos.memory.context.opening import OpeningReader
 from lithos.memory.context.passage_cache import Splits
-from lithos.memory.context.project_scope import EVERYTHING, ProjectScope
+from lithos.memory.context.request import ContextAnswer, ContextRequest, check_request
+from lithos.memory.context.sources import SourceReader
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
-from lithos.notes.model.note import NoteWarning
-from lithos.notes.service.row_kinds import ATTACHMENT, KINDS
+from lithos.notes.service.row_kinds import ATTACHMENT
 from lithos.notes.service.texts import NoteTexts
-from lithos.search.index.fulltext_schema import Filters
 from lithos.search.index.tokenizer import load_pieces
 from lithos.search.indexing.indexer import Visibility
-from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.search.ranking.match_strength import WEAK
+from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.ranking.replies import wants_all
 from lithos.search.service.hybrid import HybridRanking
 from lithos.search.service.other_files import BESIDE, OtherHit, OtherHits, OtherQuery
-from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.search.service.search import Search
 from lithos.tasks.model.task import Task
 from lithos.tasks.service.coordination import Coordination, TaskSheet
 from lithos.tasks.service.open_work import OpenWork
 from lithos.text.chunk import ChunkSizes
-from lithos.text.dates import AskedTime, asked_time, own_date
 from lithos.text.words.tokens import Count, count_safely, count_with
 
 log = get_logger("lithos.context")
 
-SECTIONS: Final = ("task", "warnings", "notes", "activity")
 #: Maximum characters of a query that is made from a task.
 QUERY_OF_TASK: Final = 4_000
 #: Tokens of budget per candidate, and minimum and maximum number of candidates.
 TOKENS_A_NOTE: Final = 30
 FEWEST_NOTES: Final = 16
 MOST_NOTES: Final = 100
-#: Maximum characters to read of all candidates together. Text that takes longer to split than prose counts
-#: more. Candidates beyond this limit get `LEAST_TEXT` characters each.
-MOST_TEXT: Final = 2_000_000
-#: Maximum number of warnings in an answer.
-MOST_WARNINGS: Final = 30
-#: Minimum score, relative to the best score, at which a withheld note is named.
-WORTH_NAMING: Final = 0.3
-#: Score of an attachment hit, relative to the best score, by match strength.
-ANSWERING: Final[Mapping[str, float]] = {"strong": 1.0, "fair": 0.6, "weak": 0.0}
-
-
-class WaitingKeys(Protocol):
-    """Further keys of a briefing for items that wait for a person.
-
-    The keys exist only if a capability reports items that wait for a person.
-    """
-
-    def told(self) -> dict[str, int]:
-        """Return the number of waiting items by key. If no item waits, the mapping is empty."""
-
-
-@frozen(kw_only=True)
-class ContextRequest:
-    """The subject of a briefing: a query, a task, or both.
-
-    A briefing with one of the sections `OPENING` needs no subject. If `namespaces` is None, all namespaces
-    are searched. `filters` contain the project filter of `scope`.
-    """
-
-    query: str = ""
-    task_id: str | None = None
-    budget: int = 2_000
-    agent_id: str | None = None
-    filters: Filters = field(factory=Filters)
-    namespaces: tuple[str, ...] | None = None
-    since: str | None = None
-    sections: tuple[str, ...] = SECTIONS
-    kinds: frozenset[str] = frozenset(KINDS)
-    #: If True, the briefing has short headings and the notes' own dates, and includes replies after
-    #: questions.
-    is_compact: bool = False
-    scope: ProjectScope = EVERYTHING
-
-    def gate(self, catalogue: Catalogue) -> RetrievalFilter:
-        """Return the filter for the notes that the caller may see and has asked for."""
-        return RetrievalFilter(
-            namespaces=None if self.namespaces is None else frozenset(self.namespaces),
-            task_id=self.task_id,
-            agent_id=self.agent_id,
-            filters=self.filters,
-            projects=catalogue.projects,
-        )
-
-
-@frozen(kw_only=True)
-class ContextAnswer:
-    """The answer to a briefing request.
-
-    `cursor` is set only if requested, and `receipt_id` only if LCMA is on.
-
-    `troubles` lists pairs (kind, reason) that explain why the answer is `degraded`, as far as known.
-    """
-
-    briefing: Briefing
-    budget: int
-    cursor: str | None
-    receipt_id: str | None
-    degraded: bool
-    troubles: Sequence[tuple[str, str]] = ()
-    #: Attachment hits among the excerpts, by id.
-    places: Mapping[str, OtherHit] = field(factory=dict)
 
 
 @frozen(kw_only=True)
@@ -168,20 +90,8 @@ class BriefingMaterial:
         )
 
 
-@frozen
-class _Read:
-    """The sources of a briefing, and the candidates that were withheld, deleted or not read."""
-
-    sources: Sequence[SourceNote]
-    withheld: Sequence[LeftOut]
-    warnings: Sequence[AboutNote]
-    is_degraded: bool
-
-
 NOTHING_TOLD: Final = Briefing(text="", tokens=0, items=(), dropped=(), warnings=())
 NOTHING: Final = Material()
-#: Factor on the score of a note with an own date in the period that the question names.
-OF_THAT_TIME: Final = 1.15
 
 
 class Context:
@@ -209,9 +119,6 @@ class Context:
         self._threshold = search.threshold
         self._candidates = Candidates(retrieve, search, catalogue, visibility)
         self._catalogue = catalogue
-        self._lineage = lineage
-        self._texts = texts
-        self._semantic = semantic
         self._coordination = coordination
         self._coordinator = coordinator
         self._changes = JournalChanges(journal, reading)
@@ -219,10 +126,11 @@ class Context:
         self._clock = clock
         self._count: Count | None = None
         self._loading = trio.Lock()
-        self._splits = Splits(sizes.size, sizes.maximum)
-        catalogue.when_removed.append(self._splits.forget)
+        splits = Splits(sizes.size, sizes.maximum)
+        catalogue.when_removed.append(splits.forget)
         self._work = work
-        self._opening = OpeningReader(catalogue, lineage, texts, self._splits, self._working, work)
+        self._opening = OpeningReader(catalogue, lineage, texts, splits, self._working, work)
+        self._sources = SourceReader(catalogue, lineage, texts, semantic, splits, self._working, clock)
 
     async def brief(self, request: ContextRequest) -> ContextAnswer:
         """Return a briefing that fits into the budget. Raises `InvalidInput` and `TaskNotFound`."""
@@ -279,7 +187,7 @@ class Context:
 
         `ranking` has a scale that is comparable with other vaults. Raises the same errors as `brief`.
         """
-        _check(request)
+        check_request(request)
         troubles = list[tuple[str, str]]()
         cursor = str(self._coordinator.head)  # The cursor must be older than the first read.
         sheet = None if request.task_id is None else await self._coordination.sheet(request.task_id)
@@ -383,15 +291,16 @@ class Context:
     ) -> tuple[Material, bool]:
         """Return the material of the briefing, and whether a part of it was unavailable."""
         wanted = frozenset(request.sections)
-        read = await self._read(request, found)
+        read = await self._sources.read(request, found)
         gate = request.gate(self._catalogue)
         opening = await self._opening.read(wanted, gate, request.scope, self._clock())
         activity, decisions = list[str](), list[str]()
         if "activity" in wanted:
             activity, decisions = await self._tell(request, found, changed)
+        sources = self._sources.with_attachments(read.sources, hits, request.scope)
         material = Material(
             task=_task_part(sheet, changed) if sheet is not None and "task" in wanted else None,
-            sources=self._with_attachments(read.sources, hits, request.scope) if "notes" in wanted else (),
+            sources=sources if "notes" in wanted else (),
             terms=found.terms,
             warnings=opening.with_warnings(read.warnings) if "warnings" in wanted else (),
             activity=activity,
@@ -449,141 +358,6 @@ class Context:
 
         return visible
 
-    async def _read(self, request: ContextRequest, found: RankedCandidates) -> _Read:
-        """Return the texts of the candidates that may be shown.
-
-        The texts are divided into passages in a worker thread.
-        """
-        now = self._clock()
-        trusted: list[ContextCandidate] = []
-        withheld: list[LeftOut] = []
-        warnings: list[AboutNote] = []
-        best = max((each.score for each in found.notes), default=0.0)
-        gate = request.gate(self._catalogue)
-        await self._lineage.settle()
-        for each in found.notes:
-            note = each.entry.note
-            told = (
-                gate.veil(one, self._catalogue.get(one.id)) for one in self._lineage.warnings(note.id, now)
-            )
-            about = [one for one in told if one is not None]
-            reason = next((warning for warning in about if warning.kind in WITHHOLDING), None)
-            if reason is None:
-                trusted.append(each)
-            elif each.score >= WORTH_NAMING * best:
-                withheld.append(_withheld(each.entry, reason))
-            else:
-                continue
-            warnings += [AboutNote(note.id, note.title, warning, reason is not None) for warning in about]
-        entries = [each.entry for each in trusted]
-        contents = await self._texts.versioned(entries)
-        await self._texts.frames.learn(entries)
-        nearness, is_degraded = await self._nearness(request.query, entries)
-        read = list(zip(trusted, contents, strict=True))
-        asked = asked_time(request.query) if request.is_compact else None
-        sources = await self._working.run(lambda: self._split(read, nearness, asked, request.is_compact))
-        if request.scope.own is not None:
-            sources = [self._marked(each, request.scope) for each in sources]
-        serials = [entry.serial for entry in entries]
-        if len(still := self._catalogue.at_serials(serials)) < len(serials):
-            # Only this code drops removed notes from the cache. Otherwise they would stay in it until newer
-            # notes replace them.
-            for serial in set(serials).difference(entry.serial for entry in still):
-                self._splits.forget(serial)
-        ids = {source.id for source in sources} | {each.id for each in withheld}
-        warnings = [each for each in warnings if each.note_id in ids]
-        return _Read(sources, withheld, warnings[:MOST_WARNINGS], is_degraded)
-
-    def _marked(self, source: SourceNote, scope: ProjectScope) -> SourceNote:
-        """Return the source with its project if the agent works on another one."""
-        entry = self._catalogue.get(source.id)
-        project = "" if entry is None else scope.foreign(self._catalogue.projects.of(entry))
-        return attrs.evolve(source, project=project) if project else source
-
-    def _with_attachments(
-        self, sources: Sequence[SourceNote], hits: Sequence[OtherHit], scope: ProjectScope
-    ) -> Sequence[SourceNote]:
-        """Return the sources with the attachment hits. A strong hit counts as much as the best note."""
-        if not hits:
-            return sources
-        best = max((source.score for source in sources), default=1.0)
-        beside = [
-            SourceNote(
-                id=hit.id,
-                title=hit.name if hit.page is None else f"{hit.name}, page {hit.page}",
-                path=hit.path,
-                version=0,
-                score=best * ANSWERING[(hit.judged or WEAK).match],
-                split=self._splits.split(-1 - hit.number, hit.name, hit.text),
-                reasons=("matches the query",),
-                project=scope.foreign(self._catalogue.projects.rules.of_path(hit.path)),
-            )
-            for hit in hits
-        ]
-        return sorted([*sources, *beside], key=lambda each: (-each.score, each.id))
-
-    async def _nearness(self, query: str, entries: Sequence[Entry]) -> tuple[dict[int, list[float]], bool]:
-        """Return the similarity of each chunk to the query. Without a query, notes are read from the top."""
-        if not query.strip():
-            return {entry.serial: [1.0] for entry in entries}, False
-        try:
-            serials = [entry.serial for entry in entries]
-            return (await self._semantic.similarities(query, serials) if serials else {}), False
-        except (SemanticUnavailable, IndexFailed) as failure:
-            log.warning("passages chosen by full-text search only", reason=str(failure))
-            return {}, True
-
-    def _split(
-        self,
-        read: Sequence[tuple[ContextCandidate, tuple[str, int] | None]],
-        nearness: dict[int, list[float]],
-        asked: AskedTime | None,
-        is_compact: bool,
-    ) -> list[SourceNote]:
-        """Return the sources.
-
-        Of very long texts, only the first are read completely. Runs in a worker thread.
-        """
-        left, sources = MOST_TEXT, list[SourceNote]()
-        for candidate, shown in read:
-            if shown is None:  # The note was deleted during this read.
-                continue
-            entry, (content, version) = candidate.entry, shown
-            own = own_date(entry.note.extra, entry.note.title, entry.path, content) if is_compact else None
-            is_asked = asked is not None and own is not None and asked.covers(own)
-            content, cost = affordable(content, max(LEAST_TEXT, left))
-            left -= cost
-            note = entry.note
-            sources.append(
-                SourceNote(
-                    id=note.id,
-                    title=note.title,
-                    path=entry.path,
-                    version=version,
-                    score=candidate.score * (OF_THAT_TIME if is_asked else 1),
-                    date="" if own is None else str(own),
-                    dated="" if own is None else own.words,
-                    split=self._splits.split(entry.serial, note.title, content, self._texts.frames.of(entry)),
-                    nearness=nearness.get(entry.serial, ()),
-                    reasons=candidate.reasons,
-                )
-            )
-        # Notes from the requested period may now rank before notes that had a better score.
-        return sorted(sources, key=lambda each: (-each.score, each.id)) if asked is not None else sources
-
-
-def _check(request: ContextRequest) -> None:
-    if not request.query.strip() and request.task_id is None and not set(OPENING) & {*request.sections}:
-        raise InvalidInput(
-            "Give query, task_id or both. Only a briefing with the section pinned or work needs no subject."
-        )
-    if not LEAST_BUDGET <= request.budget <= MOST_BUDGET:
-        raise InvalidInput(f"budget must be {LEAST_BUDGET} to {MOST_BUDGET} tokens, not {request.budget}.")
-    for section in request.sections:
-        if section not in SECTIONS and section not in OPENING:
-            known = ", ".join((*SECTIONS, *OPENING))
-            raise InvalidInput(f"sections may contain {known}, not {section[:100]!r}.")
-
 
 def _query_of(sheet: TaskSheet) -> str:
     return f"{sheet.task.title}\n{sheet.task.description or ''}"[:QUERY_OF_TASK]
@@ -604,14 +378,4 @@ def _task_part(sheet: TaskSheet, changed: Changed | None) -> TaskPart | None:
         findings=findings,
         blockers=sheet.blockers,
         is_news=changed is not None,
-    )
-
-
-def _withheld(entry: Entry, warning: NoteWarning) -> LeftOut:
-    note = entry.note
-    return LeftOut(
-        id=note.id,
-        title=note.title,
-        tokens=-(-entry.state.size // 4),
-        reason=f"{warning.kind}: {warning.reason}",
     )

@@ -8,9 +8,10 @@ from lithos.kernel.parts import Parts
 from lithos.kernel.values.projects import WORKING_IN
 from lithos.memory.briefing.briefing import Item
 from lithos.memory.briefing.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
-from lithos.memory.context.context import SECTIONS, Context, ContextAnswer, ContextRequest, WaitingKeys
+from lithos.memory.context.context import Context
 from lithos.memory.context.opening import OPENING
 from lithos.memory.context.project_scope import scope_of
+from lithos.memory.context.request import SECTIONS, ContextAnswer, ContextRequest, WaitingKeys
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.service.row_kinds import ATTACHMENT, read_kinds
 from lithos.search.index.fulltext_schema import Filters

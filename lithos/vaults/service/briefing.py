@@ -19,13 +19,8 @@ from lithos.memory.briefing.briefing import Briefing
 from lithos.memory.briefing.material import Material
 from lithos.memory.briefing.opening import PinnedNotes
 from lithos.memory.context.candidates import has_strong
-from lithos.memory.context.context import (
-    NOTHING_TOLD,
-    BriefingMaterial,
-    Context,
-    ContextAnswer,
-    ContextRequest,
-)
+from lithos.memory.context.context import NOTHING_TOLD, BriefingMaterial, Context
+from lithos.memory.context.request import ContextAnswer, ContextRequest
 from lithos.memory.retrieve.retrieve import RetrieveRequest
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.service.hybrid import HybridRanking
