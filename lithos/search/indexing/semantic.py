@@ -26,7 +26,7 @@ from lithos.kernel.actors.threads import Blocking, Threads
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index.chunk_rows import Codes, encode_rows
-from lithos.search.index.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable
+from lithos.search.index.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable, loadable_name
 from lithos.search.index.vectors import VectorIndex, stored_identity
 from lithos.search.indexing.accurate import AccurateTier
 from lithos.search.indexing.coverage import Progress
@@ -183,7 +183,7 @@ class SemanticBackend:
     def _open_former(self, stored: EmbedderIdentity) -> EmbeddedNotes | None:
         """Open the former model and its vectors. They answer queries until the new vectors are complete."""
         try:
-            embedder = self._load(stored.name)
+            embedder = self._load(loadable_name(stored))
         except EmbedderUnavailable as problem:
             log.warning("former model unavailable", model=stored.name, reason=problem.reason)
             return None

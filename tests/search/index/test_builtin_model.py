@@ -1,0 +1,57 @@
+"""The files of the built-in model, and the former built-in model that they contain."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from lithos.search.index.builtin_model import BUILTIN, FORMER, FORMER_SHA256, find_builtin
+from lithos.search.index.chunk_rows import encode_rows
+from lithos.search.index.embedder import Embedder, EmbedderIdentity, load_embedder
+from tests.servers import load_once
+
+#: Texts with the sum and the first values of the vectors that the former model made from its own files.
+MADE = {
+    "restart the database server after an upgrade": (-916, [-64, -90, 39, -83, -23, -77, -35, 11]),
+    "Die Katze schläft auf dem Sofa": (-684, [-98, -7, -52, 44, -72, 13, -18, -10]),
+    "Кошка спит на диване": (0, [0] * 8),
+    "retry_with_backoff(max=5)": (-95, [-72, -10, -5, -127, -29, -56, -66, 1]),
+    "x" * 150 + " word": (300, [5, 60, -59, 10, 127, 46, 13, 27]),
+}
+
+
+@pytest.fixture(scope="module")
+def former() -> Embedder:
+    return load_embedder(FORMER)
+
+
+def test_model_files_have_their_published_digests() -> None:
+    folder, paths = find_builtin()
+    listed = dict(line.split()[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
+    assert listed == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def test_former_model_makes_the_same_vectors_as_from_its_own_files(former: Embedder) -> None:
+    """behaviour 321: the vectors of an old vault are compared with vectors of the model that made them."""
+    assert former.identity == EmbedderIdentity("builtin", 256, "int8", FORMER_SHA256)
+    codes = encode_rows(former.encode(list(MADE)))
+    assert [(int(row.sum(dtype=int)), row[:8].tolist()) for row in codes] == list(MADE.values())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["restart the database server after an upgrade", "retry_with_backoff(max=5)", "def main(): return 0"],
+)
+def test_english_and_code_keep_their_vectors(former: Embedder, text: str) -> None:
+    """behaviour 320"""
+    np.testing.assert_array_equal(load_once(BUILTIN).encode([text]), former.encode([text]))
+
+
+def test_model_knows_other_scripts() -> None:
+    """behaviour 318"""
+    cat, bank, sleeping = load_once(BUILTIN).encode(
+        ["Кошка спит на диване", "Банк повысил процентную ставку", "где спит кот"]
+    )
+    assert cat @ sleeping > 0.3 > bank @ sleeping
