@@ -101,6 +101,8 @@ class SemanticBackend:
     #: Set once waiting no longer helps: after `settled`, or while notes are embedded with a new model.
     decided: trio.Event = field(factory=trio.Event, init=False)
     _is_switching: bool = field(default=False, init=False)
+    #: True once the vectors of the model cover every note. They answer while they are being saved.
+    _is_complete: bool = field(default=False, init=False)
     reason: str | None = field(default=None, init=False)
 
     @property
@@ -110,7 +112,7 @@ class SemanticBackend:
             return SemanticState.DEGRADED
         if self._is_switching:
             return SemanticState.REEMBEDDING
-        return SemanticState.OK if self.settled.is_set() else SemanticState.WARMING
+        return SemanticState.OK if self._is_complete else SemanticState.WARMING
 
     @property
     def is_answering(self) -> bool:
@@ -159,6 +161,7 @@ class SemanticBackend:
             log.warning("damaged vector store set aside", path=str(target.vectors.quarantined))
         indexer.mark_stale()
         await indexer.converged()
+        self._is_complete = True
         if self._is_switching:
             await self._switch(target)
         self.settled.set()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import trio
 
 from lithos.search.index.builtin_model import BUILTIN, FORMER, FORMER_SHA256
@@ -220,7 +221,9 @@ class Delayed:
         return self._model.encode(texts, one_core=one_core)
 
 
-async def test_old_vault_is_searchable_while_it_gets_the_multilingual_model(tmp_path: Path) -> None:
+async def test_old_vault_is_searchable_while_it_gets_the_multilingual_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """behaviour 321: the former built-in model answers, although its files are not in the package."""
     put_note(tmp_path, "cat.md", "# Cat\n\nA cat sleeps on the sofa.\n")
     put_note(tmp_path, "кот.md", "# Кот\n\nКошка спит на диване.\n")
@@ -233,10 +236,21 @@ async def test_old_vault_is_searchable_while_it_gets_the_multilingual_model(tmp_
     def load(name: str) -> Embedder:
         return following if name == BUILTIN else load_once(name)
 
+    saving, save = (threading.Event(), threading.Event()), VectorIndex.save
+
+    def save_slowly(index: VectorIndex) -> None:
+        saving[0].set()
+        assert saving[1].wait(30)
+        save(index)
+
+    monkeypatch.setattr(VectorIndex, "save", save_slowly)
     async with serving(tmp_path, load=load, settled=False) as lithos:
         assert (await nearest(lithos, "sleeping cat"))[0] == "cat.md"
         assert await model_state(lithos) == "reembedding"
         following.gate.set()
+        await trio.to_thread.run_sync(functools.partial(saving[0].wait, 30))
+        assert (await nearest(lithos, "где спит кот"))[0] == "кот.md", "the new vectors are being saved"
+        saving[1].set()
         await lithos.server.searchable()
         assert await model_state(lithos) == "ok"
         assert (await nearest(lithos, "где спит кот"))[0] == "кот.md"
