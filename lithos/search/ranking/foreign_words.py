@@ -7,7 +7,7 @@ count below the usual minimum. 1 % of the questions of the English collections a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 #: Share of a question's idf from which the vault lacks many of its words.
@@ -19,18 +19,10 @@ LEAST_ACROSS: Final = 0.15
 NEAREST: Final = 10
 
 
-def foreign_share(idf: Mapping[str, float], unknown: float) -> float:
-    """Return the share (0..1) of a question's idf that is in stems without a note.
+def lacks_words(idf: Mapping[str, float], unknown: float) -> bool:
+    """Return whether the vault lacks many words of a question.
 
-    `unknown` is the idf of such a stem.
+    `idf` has the stems of the question, and `unknown` is the idf of a stem that is in no note.
     """
-    total = sum(idf.values())
-    return sum(each for each in idf.values() if each >= unknown) / total if total else 0.0
-
-
-def count_near(similarities: Sequence[float], threshold: float, foreign: float) -> int:
-    """Return how many of the nearest notes count. `similarities` must be in descending order."""
-    if not similarities or similarities[-1] >= threshold:
-        return len(similarities)
-    near = sum(each >= threshold for each in similarities)
-    return max(near, min(NEAREST, len(similarities))) if foreign >= FOREIGN else near
+    weights = idf.values()
+    return unknown in weights and sum(each for each in weights if each >= unknown) >= FOREIGN * sum(weights)

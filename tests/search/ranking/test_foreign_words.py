@@ -6,27 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from lithos.search.ranking.foreign_words import FOREIGN, NEAREST, count_near, foreign_share
+from lithos.search.ranking.foreign_words import lacks_words
 from lithos.search.settings import SearchConfig
 from tests.servers import put_note, serving
 
-SINKING = [0.5 - 0.02 * number for number in range(16)]
-
-
-def test_share_is_the_idf_of_unknown_stems() -> None:
-    assert foreign_share({"known": 1.0, "unknown": 3.0}, 3.0) == 0.75
-    assert foreign_share({}, 3.0) == 0.0
-
 
 @pytest.mark.parametrize(
-    ("threshold", "foreign", "expected"),
-    [(0.2, 1.0, 16), (0.41, 0.0, 5), (0.41, FOREIGN, NEAREST), (0.25, 1.0, 13), (0.9, 0.29, 0)],
+    ("idf", "expected"),
+    [
+        ({}, False),
+        ({"known": 1.0, "common": 0.2}, False),
+        ({"some": 2.5, "more": 2.5, "others": 2.5, "unknown": 3.0}, False),
+        ({"some": 2.5, "more": 2.5, "unknown": 3.0}, True),
+        ({"unknown": 3.0}, True),
+    ],
 )
-def test_ten_nearest_notes_count_when_the_vault_lacks_words(
-    threshold: float, foreign: float, expected: int
-) -> None:
-    assert count_near(SINKING, threshold, foreign) == expected
-    assert count_near([], threshold, foreign) == 0
+def test_vault_lacks_words_from_a_share_of_the_idf(idf: dict[str, float], expected: bool) -> None:
+    assert lacks_words(idf, 3.0) is expected
 
 
 async def test_english_question_finds_note_in_another_language(tmp_path: Path) -> None:
