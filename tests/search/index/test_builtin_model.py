@@ -61,3 +61,35 @@ def test_model_knows_other_scripts() -> None:
         ["Кошка спит на диване", "Банк повысил процентную ставку", "где спит кот"]
     )
     assert cat @ sleeping > 0.3 > bank @ sleeping
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The server läuft wieder, и всё работает. 数据库已备份",
+        "192.168.0.1 – 4711 §§ () [] 10:45",
+        "кот",
+        "הודעה מאת server-07: \u200fהכול תקין",
+        "Ｓｅｒｖｅｒ ﾃﾞｰﾀ １２３",
+        "\ue000\uf8ff \U000e0001\ufffe \u0378",
+        "ก" * 1_000_000,
+        "\ud800 lone surrogate".encode("utf-8", "replace").decode(),
+        "\x00\x1b[31m",
+    ],
+    ids=[
+        "mixed",
+        "numbers",
+        "word",
+        "right to left",
+        "widths",
+        "private",
+        "megabyte",
+        "surrogate",
+        "control",
+    ],
+)
+def test_unusual_text_has_a_finite_vector_of_length_one_or_zero(text: str) -> None:
+    rows = load_once(BUILTIN).encode([text, text, "cat"])
+    assert np.isfinite(rows).all()
+    np.testing.assert_array_equal(rows[0], load_once(BUILTIN).encode([text])[0])
+    assert min(abs(np.linalg.norm(rows[0]) - length) for length in (0, 1)) < 1e-5
