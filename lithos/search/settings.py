@@ -28,7 +28,7 @@ class SearchConfig:
     semantic_threshold: float | None = setting(
         None,
         "Minimum similarity of a semantic result. null means 0.3, and the model's own minimum in purely "
-        "semantic searches.",
+        "semantic searches and for questions in another language.",
         FRACTION,
     )
     cache_confidence: float | None = setting(

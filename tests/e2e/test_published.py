@@ -108,6 +108,9 @@ def test_wheel_and_sdist_pass_the_package_index_check(uv: Path, built: Path) -> 
     with zipfile.ZipFile(next(file for file in files if file.suffix == ".whl")) as archive:
         names = archive.namelist()
         scripts = archive.read(f"lithos_server-{__version__}.dist-info/entry_points.txt").decode()
+        size = sum(entry.compress_size for entry in archive.infolist())
+    assert size < 60_000_000, "with both models, the wheel has 40 MB"
+    assert {"lithos/models/builtin/model.safetensors", "lithos/models/builtin/SHA256SUMS"} <= set(names)
     assert "lithos/clients/plugin/skill.md" in names
     assert "lithos-server = lithos.app.main:main" in scripts
     assert not [name for name in names if name.startswith(("tests/", "docs/", "bench/"))]

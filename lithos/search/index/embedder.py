@@ -7,11 +7,9 @@ identifies the model.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.resources import as_file, files
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
@@ -21,6 +19,14 @@ import outcome
 from attrs import frozen
 from numpy.typing import NDArray
 
+from lithos.search.index.builtin_model import (
+    BUILTIN,
+    FORMER,
+    FORMER_SHA256,
+    BuiltinModel,
+    find_builtin,
+    read_builtin,
+)
 from lithos.search.index.tokenizer import TOKEN, RunTokens, splits_at_runs
 
 if TYPE_CHECKING:
@@ -28,8 +34,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BUILTIN: Final = "builtin"
-_BUILTIN_FILES: Final = ("config.json", "model.safetensors", "tokenizer.json")
 _ADVICE: Final = (
     "Set search.embedding_model to 'builtin', to the directory of a model2vec model, or to the "
     "name of a reachable Hugging Face model."
@@ -74,8 +78,7 @@ def locate_model(name: str) -> ModelFiles:
     if not name.strip():
         raise EmbedderUnavailable(name, "the name is blank")
     if name == BUILTIN:
-        folder = _builtin_folder()
-        return ModelFiles(folder, tuple(folder / file for file in _BUILTIN_FILES))
+        return ModelFiles(*find_builtin())
     folder = Path(name).expanduser()
     if folder.is_dir():
         return _require_model(name, folder)
@@ -88,11 +91,6 @@ def is_at_hand(name: str) -> bool:
     """Return whether model `name` needs no download. A local model may still be broken or missing."""
     is_remote = name != BUILTIN and not Path(name).expanduser().is_dir()
     return not is_remote or name.startswith(("/", ".", "~")) or _find_cached(name) is not None
-
-
-def _builtin_folder() -> Path:
-    with as_file(files("lithos.models") / "builtin") as folder:
-        return folder
 
 
 def _find_model(folder: Path) -> ModelFiles | None:
@@ -161,6 +159,10 @@ class EmbedderIdentity:
     model_sha256: str
 
 
+#: The identity of the vectors that the former built-in model made.
+FORMER_IDENTITY: Final = EmbedderIdentity(BUILTIN, 256, STORED_DTYPE, FORMER_SHA256)
+
+
 class Embedder(Protocol):
     """A model that turns texts into vectors. Several threads may call `encode` at once."""
 
@@ -197,37 +199,26 @@ def explaining(load: Callable[[], T], explain: Callable[[Exception], EmbedderUna
     return loaded.unwrap()
 
 
-def _load(name: str) -> Embedder:
-    from model2vec import StaticModel  # noqa: PLC0415 - slow to import
+def loadable_name(stored: EmbedderIdentity) -> str:
+    """Return the name by which the model of some stored vectors can be loaded."""
+    return FORMER if stored == FORMER_IDENTITY else stored.name
 
+
+def _load(name: str) -> Embedder:
+    if name == FORMER:
+        return _StaticEmbedder(FORMER_IDENTITY, read_builtin(name))
     located = locate_model(name)
-    if name == BUILTIN:
-        model = _read_builtin(located.paths)
-    else:
-        model = StaticModel.from_pretrained(located.folder, force_download=False)
-    if not np.isfinite(model.embedding).all():
+    model = read_builtin(name) if name == BUILTIN else _read_model(located.folder)
+    if model.embedding.dtype.kind == "f" and not np.isfinite(model.embedding).all():
         raise EmbedderUnavailable(name, "its vectors contain values that are not finite")
     identity = EmbedderIdentity(name, int(model.dim), STORED_DTYPE, located.sha256())
     return _StaticEmbedder(identity, model)
 
 
-def _read_builtin(paths: Sequence[Path]) -> StaticModel:
-    """Read the built-in model from its files.
-
-    `StaticModel.from_pretrained` takes twice as long, because it loads the hub client first.
-    """
+def _read_model(folder: Path) -> StaticModel:
     from model2vec import StaticModel  # noqa: PLC0415 - slow to import
-    from safetensors.numpy import load_file  # noqa: PLC0415
-    from tokenizers import Tokenizer  # noqa: PLC0415
 
-    config, vectors, tokenizer = paths
-    settings = json.loads(config.read_bytes())
-    return StaticModel(
-        load_file(vectors)["embeddings"],
-        Tokenizer.from_file(str(tokenizer)),
-        config=settings,
-        normalize=settings["normalize"],
-    )
+    return StaticModel.from_pretrained(folder, force_download=False)
 
 
 class _StaticEmbedder:
@@ -238,7 +229,7 @@ class _StaticEmbedder:
     thread-safe.
     """
 
-    def __init__(self, identity: EmbedderIdentity, model: StaticModel) -> None:
+    def __init__(self, identity: EmbedderIdentity, model: StaticModel | BuiltinModel) -> None:
         self.identity = identity
         self._tokenizer = model.tokenizer
         self._by_run = RunTokens(model.tokenizer, _KEPT_RUNS) if splits_at_runs(model.tokenizer) else None

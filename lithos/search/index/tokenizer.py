@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import numpy as np
+
+from lithos.search.index.builtin_model import FORMER, read_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -129,18 +130,18 @@ def splits_at_runs(tokenizer: Tokenizer) -> bool:
 def load_pieces() -> Callable[[str], int]:
     """Return a thread-safe function that counts the pieces of a text of a few kilobytes.
 
-    Loading reads half a megabyte in 50 ms. Raises `ImportError`, `OSError`, and the bare `Exception` that the
-    library raises for an unreadable file.
+    The pieces are those of the former built-in model, so counts stay as they were. Loading takes 80 ms.
+    Raises `ImportError`, `OSError`, and the bare `Exception` that the library raises for an unreadable file.
     """
-    return RunPieces(_counting(load_tokenizer()))
+    return RunPieces(_counting(load_tokenizer(FORMER)))
 
 
-def load_tokenizer() -> Tokenizer:
-    """Return the built-in tokenizer, for texts of any length. Raises the same errors as `load_pieces`."""
-    from tokenizers import Tokenizer  # noqa: PLC0415 - slow to import
+def load_tokenizer(name: str) -> Tokenizer:
+    """Return the tokenizer of a built-in model, for texts of any length.
 
-    with as_file(files("lithos.models") / "builtin") as folder:
-        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    Raises the same errors as `load_pieces`.
+    """
+    tokenizer = read_tokenizer(name)
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

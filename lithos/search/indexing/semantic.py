@@ -26,7 +26,7 @@ from lithos.kernel.actors.threads import Blocking, Threads
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index.chunk_rows import Codes, encode_rows
-from lithos.search.index.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable
+from lithos.search.index.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable, loadable_name
 from lithos.search.index.vectors import VectorIndex, stored_identity
 from lithos.search.indexing.accurate import AccurateTier
 from lithos.search.indexing.coverage import Progress
@@ -101,6 +101,8 @@ class SemanticBackend:
     #: Set once waiting no longer helps: after `settled`, or while notes are embedded with a new model.
     decided: trio.Event = field(factory=trio.Event, init=False)
     _is_switching: bool = field(default=False, init=False)
+    #: True once the vectors of the model cover every note. They answer while they are being saved.
+    _is_complete: bool = field(default=False, init=False)
     reason: str | None = field(default=None, init=False)
 
     @property
@@ -110,7 +112,7 @@ class SemanticBackend:
             return SemanticState.DEGRADED
         if self._is_switching:
             return SemanticState.REEMBEDDING
-        return SemanticState.OK if self.settled.is_set() else SemanticState.WARMING
+        return SemanticState.OK if self._is_complete else SemanticState.WARMING
 
     @property
     def is_answering(self) -> bool:
@@ -159,6 +161,7 @@ class SemanticBackend:
             log.warning("damaged vector store set aside", path=str(target.vectors.quarantined))
         indexer.mark_stale()
         await indexer.converged()
+        self._is_complete = True
         if self._is_switching:
             await self._switch(target)
         self.settled.set()
@@ -183,7 +186,7 @@ class SemanticBackend:
     def _open_former(self, stored: EmbedderIdentity) -> EmbeddedNotes | None:
         """Open the former model and its vectors. They answer queries until the new vectors are complete."""
         try:
-            embedder = self._load(stored.name)
+            embedder = self._load(loadable_name(stored))
         except EmbedderUnavailable as problem:
             log.warning("former model unavailable", model=stored.name, reason=problem.reason)
             return None

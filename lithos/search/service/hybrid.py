@@ -17,6 +17,7 @@ from lithos.kernel.values.errors import IndexFailed, SearchBackendFailed
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.semantic import SemanticUnavailable
+from lithos.search.ranking.foreign_words import LEAST_ACROSS, NEAREST, lacks_words
 from lithos.search.ranking.lead_coverage import Covered
 from lithos.search.ranking.match_strength import (
     CALIBRATIONS,
@@ -223,32 +224,49 @@ class Hybrid:
         return Terms.of(words, idf), idf, None if serials and not covered else covered
 
     async def rank(
-        self, query: str, filters: Filters, limit: int, threshold: float, *, is_typed: bool = False
+        self,
+        query: str,
+        filters: Filters,
+        limit: int,
+        threshold: float,
+        *,
+        is_typed: bool = False,
+        fills: bool = False,
     ) -> HybridRanking:
         """Rank the notes. At least `limit` notes are ranked if there are enough.
 
+        With `fills`, notes down to `LEAST_ACROSS` count if the vault lacks many words of the query.
         `is_typed` means that the user is still typing, so the last word may be only the beginning of a word.
         If one index fails, the other index answers alone. Raises `SearchBackendFailed` if both fail.
         """
         wanted = max(LEG_NOTES, LEG_SHARE * limit)
-        asked = self._nearest.ask(query, filters, wanted, threshold)
         failures: dict[str, str] = {}
         lexical: Sequence[tuple[int, float]] = ()
         semantic: Sequence[VectorHit] = ()
+        reaching: Sequence[VectorHit] = ()
         idf: Mapping[str, float] = {}
         unknown = 1.0
         words = query[:LONGEST_QUERY]
+        try:
+            idf = self._fulltext.idf(self._fulltext.content_stems(words))
+            unknown = self._fulltext.idf_of_unknown()
+        except IndexFailed as failure:
+            failures["fulltext"] = str(failure)
+        is_foreign = fills and lacks_words(idf, unknown)
+        floor = min(threshold, LEAST_ACROSS) if is_foreign else threshold
+        asked = self._nearest.ask(query, filters, wanted, floor)
         try:
             node = plain_words(words)
             node = begin_last(node) if is_typed else node
             if node is not None:
                 lexical = self._fulltext.search(node, wanted, filters)
-            idf = self._fulltext.idf(self._fulltext.content_stems(words))
-            unknown = self._fulltext.idf_of_unknown()
         except IndexFailed as failure:
             failures["fulltext"] = str(failure)
         try:
-            semantic = await asked.hits()
+            semantic = reaching = await asked.hits()
+            if is_foreign:
+                reaching = [hit for hit in semantic if hit.similarity >= threshold]
+                semantic = semantic[: max(NEAREST, len(reaching))]
             if not self._semantic.is_answering:
                 failures["semantic"] = "the semantic index is still being built"
         except (SemanticUnavailable, IndexFailed) as failure:
@@ -260,7 +278,7 @@ class Hybrid:
         weight = self._settings.semantic_weight
         weight = SEMANTIC_WEIGHTS[asked.is_accurate] if weight is None else weight
         ordered = self._order(words, lexical, semantic, leg, weight)
-        similarities = dict(map(_serial_and_similarity, semantic))
+        similarities = dict(map(_serial_and_similarity, reaching))
         features = _features(ordered.first[:TENTH], leg, similarities, ordered.covered, threshold)
         return HybridRanking(
             scores=chain(ordered.first, ordered.rest),

@@ -241,7 +241,12 @@ class Search:
         last = request.offset + limit
         wanted = limit if last <= LEG_NOTES else last
         return await self.hybrid.rank(
-            request.query, request.filters, wanted, threshold, is_typed=request.prefix
+            request.query,
+            request.filters,
+            wanted,
+            threshold,
+            is_typed=request.prefix,
+            fills=request.threshold is None and self._fills and not request.prefix,
         )
 
     async def _seeds(self, request: SearchRequest, threshold: float) -> Sequence[str]:
@@ -260,6 +265,11 @@ class Search:
     def threshold(self) -> float:
         """Return the default minimum similarity of the semantic ranking in a hybrid search."""
         return least_similarity(self._settings.semantic_threshold)
+
+    @property
+    def _fills(self) -> bool:
+        """Return whether notes below the default minimum similarity may count."""
+        return self._settings.semantic_threshold is None
 
     def threshold_of(self, request: SearchRequest) -> float:
         """Return the minimum similarity.
@@ -281,7 +291,7 @@ class Search:
         """
         if not query.strip():
             return NOTHING_RANKED
-        return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self.threshold)
+        return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self.threshold, fills=self._fills)
 
     async def match_text(self, query: str) -> tuple[list[Entry], str]:
         """Return all notes that match a full-text query, best first.

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import BertPreTokenizer, Whitespace
 
+from lithos.search.index.builtin_model import BUILTIN, FORMER
 from lithos.search.index.tokenizer import (
     LONGEST_KEPT,
     TOKEN,
@@ -22,9 +23,9 @@ from lithos.search.index.tokenizer import (
     splits_at_runs,
 )
 
-TOKENIZER = load_tokenizer()
+TOKENIZER = load_tokenizer(FORMER)
 PIECES = load_pieces()
-SHORT = load_tokenizer()
+SHORT = load_tokenizer(BUILTIN)
 SHORT.enable_truncation(20)
 TOKENS = RunTokens(TOKENIZER, kept=64)
 SHORT_TOKENS = RunTokens(SHORT, kept=64)
@@ -55,7 +56,7 @@ def test_only_a_supported_tokenizer_counts_pieces_run_by_run() -> None:
     assert splits_at_runs(TOKENIZER)
     words = Tokenizer(WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
     words.pre_tokenizer = BertPreTokenizer()
-    special, other, padded, left = (load_tokenizer() for _ in range(4))
+    special, other, padded, left = (load_tokenizer(BUILTIN) for _ in range(4))
     special.add_special_tokens(["[MASK]"])
     other.pre_tokenizer = Whitespace()
     padded.enable_padding()

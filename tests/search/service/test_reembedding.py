@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import trio
 
+from lithos.search.index.builtin_model import BUILTIN, FORMER, FORMER_SHA256
 from lithos.search.index.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable, Matrix
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.ports import EmbeddedNotes, VectorPort
@@ -23,7 +25,7 @@ from lithos.search.settings import SearchConfig
 from lithos.server.service_state import ServerState
 from lithos.text.chunk import ChunkSizes
 from tests.fakes import make_entry, make_upsert
-from tests.servers import Lithos, put_note, refusal, serving
+from tests.servers import Lithos, load_once, put_note, refusal, serving
 
 DIMS = 32
 
@@ -203,3 +205,52 @@ async def test_return_to_the_former_model_needs_no_embedding(tmp_path: Path) -> 
         assert a.embedded == 1, "only the query"
     assert stored(crashed) == "a"
     assert not (crashed / ".usearch" / "next").exists()
+
+
+class Delayed:
+    """A model that embeds no notes until `gate` is open."""
+
+    def __init__(self, model: Embedder) -> None:
+        self.identity = model.identity
+        self._model = model
+        self.gate = threading.Event()
+
+    def encode(self, texts: Sequence[str], *, one_core: bool = False) -> Matrix:
+        if len(texts) > 1:
+            assert self.gate.wait(30)
+        return self._model.encode(texts, one_core=one_core)
+
+
+async def test_old_vault_is_searchable_while_it_gets_the_multilingual_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 321: the former built-in model answers, although its files are not in the package."""
+    put_note(tmp_path, "cat.md", "# Cat\n\nA cat sleeps on the sofa.\n")
+    put_note(tmp_path, "кот.md", "# Кот\n\nКошка спит на диване.\n")
+    async with serving(tmp_path, load=lambda _: load_once(FORMER)) as lithos:
+        assert (await nearest(lithos, "sleeping cat"))[0] == "cat.md"
+    manifest = json.loads((tmp_path / ".usearch" / "manifest.json").read_text())
+    assert manifest["embedder"]["model_sha256"] == FORMER_SHA256
+    following = Delayed(load_once(BUILTIN))
+
+    def load(name: str) -> Embedder:
+        return following if name == BUILTIN else load_once(name)
+
+    saving, save = (threading.Event(), threading.Event()), VectorIndex.save
+
+    def save_slowly(index: VectorIndex) -> None:
+        saving[0].set()
+        assert saving[1].wait(30)
+        save(index)
+
+    monkeypatch.setattr(VectorIndex, "save", save_slowly)
+    async with serving(tmp_path, load=load, settled=False) as lithos:
+        assert (await nearest(lithos, "sleeping cat"))[0] == "cat.md"
+        assert await model_state(lithos) == "reembedding"
+        following.gate.set()
+        await trio.to_thread.run_sync(functools.partial(saving[0].wait, 30))
+        assert (await nearest(lithos, "где спит кот"))[0] == "кот.md", "the new vectors are being saved"
+        saving[1].set()
+        await lithos.server.searchable()
+        assert await model_state(lithos) == "ok"
+        assert (await nearest(lithos, "где спит кот"))[0] == "кот.md"
