@@ -163,7 +163,7 @@ def test_multi_vault_server_works_without_leaf_or_names_the_package(
         server.call(1, "lithos_write", title="Zebras", content="Stripes.", agent="a", vault="home")
         server.close_input()
         answer = json.loads(server.rest().splitlines()[-1])
-    assert answer["result"]["structuredContent"]["status"] == "created"
+    assert answer["result"]["structuredContent"]["status"] == "created", answer
 
 
 @pytest.mark.slow
