@@ -46,6 +46,7 @@ TYPED = {
     "conflicts": ("conflicts", 0),
     "care": ("care --open-tasks", 0),
     "worth": ("worth", 0),
+    "projects": ("projects", 0),
     "merge-driver": ("merge-driver base.md ours.md theirs.md", 0),
 }
 #: Commands that need a running server.

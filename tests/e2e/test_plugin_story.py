@@ -71,7 +71,8 @@ def test_plugin_informs_a_session_through_its_hooks(tmp_path: Path) -> None:
     assert run_hooks(plugin, "SessionStart", folder, source="startup") == [""]
     entry = json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["lithos"]
     environment = clean_environment(entry.get("env", {}))
-    with stdio_program([entry["command"], *entry["args"]], environment) as server:
+    # The client starts the server in the folder of its session, so both have the same project.
+    with stdio_program([entry["command"], *entry["args"]], environment, cwd=folder) as server:
         server.greet()
         server.call(
             1, "lithos_write", agent="ann", title="Raft", content="A raft log is replicated.", tags=["raft"]

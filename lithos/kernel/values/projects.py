@@ -57,8 +57,9 @@ def normalise_project(text: str) -> str:
     if not text or len(text) > 4 * LONGEST_KEY or any(category(each)[0] == "C" for each in text):
         raise InvalidInput(_told(text))
     text = normalize("NFC", text)
-    key = "/".join(part for part in _parts_of(text) if part not in ("", ".", ".."))
-    if not key or len(key) > LONGEST_KEY:
+    parts = _parts_of(text)
+    key = "/".join(part for part in parts if part not in ("", "."))
+    if not key or len(key) > LONGEST_KEY or ".." in parts:
         raise InvalidInput(_told(text))
     return key
 

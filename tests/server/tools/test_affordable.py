@@ -163,6 +163,9 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
         care = await ask("care")
     assert care["rows"]
     await ask("care_tasks", by="ann")
+    for number in range(300):
+        await ask("task_create", title="t", agent="ann", metadata={"project": f"{number} {'p' * 280}"})
+    await ask("projects")
     await ask("delete", id=linking, agent="ann")
     return seen
 
