@@ -12,6 +12,8 @@ from typing import Final
 
 #: Share of a question's idf from which the vault lacks many of its words.
 FOREIGN: Final = 0.3
+#: Minimum number of these words. A single unknown word is a name or a typing error, not another language.
+LEAST_MISSING: Final = 2
 #: Minimum similarity of the nearest notes. Of the right answers among the ten nearest notes in eleven
 #: languages, 7 to 39 % are below 0.3, and at most 1 % are below 0.15 (static model).
 LEAST_ACROSS: Final = 0.15
@@ -24,5 +26,5 @@ def lacks_words(idf: Mapping[str, float], unknown: float) -> bool:
 
     `idf` has the stems of the question, and `unknown` is the idf of a stem that is in no note.
     """
-    weights = idf.values()
-    return unknown in weights and sum(each for each in weights if each >= unknown) >= FOREIGN * sum(weights)
+    missing = [each for each in idf.values() if each >= unknown]
+    return len(missing) >= LEAST_MISSING and sum(missing) >= FOREIGN * sum(idf.values())

@@ -17,8 +17,9 @@ from tests.servers import put_note, serving
         ({}, False),
         ({"known": 1.0, "common": 0.2}, False),
         ({"some": 2.5, "more": 2.5, "others": 2.5, "unknown": 3.0}, False),
-        ({"some": 2.5, "more": 2.5, "unknown": 3.0}, True),
-        ({"unknown": 3.0}, True),
+        ({"some": 2.5, "more": 2.5, "unknown": 3.0, "missing": 3.0}, True),
+        ({"some": 0.5, "unknown": 3.0}, False),
+        ({"unknown": 3.0}, False),
     ],
 )
 def test_vault_lacks_words_from_a_share_of_the_idf(idf: dict[str, float], expected: bool) -> None:
