@@ -28,10 +28,10 @@ class Asked:
         return self._answer
 
     async def health(self) -> Mapping[str, Any]:
-        raise NotImplementedError
+        raise AssertionError("only tools are called here")
 
     async def accesses(self, query: Mapping[str, Any], /) -> Mapping[str, Any]:
-        raise NotImplementedError
+        raise AssertionError("only tools are called here")
 
 
 def test_briefing_asks_for_the_project_only_if_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
