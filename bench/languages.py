@@ -11,17 +11,15 @@ mode.
 from __future__ import annotations
 
 import argparse
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import attrs
 import trio
 
 from bench.judged import Collection, JudgedQuery
 from bench.multilingual import ENGLISH, LanguageSet, collection_of, read_set, read_xquad
-from bench.rankings import NOTES, Measured, mean, measure, ranker
+from bench.rankings import NOTES, Measured, figures_with_first, measure, ranker, write_rankings
 from bench.report import print_report
 from bench.vaults import Vaults, vault_folder
 
@@ -93,7 +91,9 @@ async def _measure(
                     queries=len(queries), figures=figures,
                 )  # fmt: skip
                 if options.out:
-                    _write(options.out, f"{vaults.tier}-{of}-{direction}-{mode}", measured, queries)
+                    options.out.mkdir(parents=True, exist_ok=True)
+                    name = f"{vaults.tier}-{of}-{direction}-{mode}".replace(" ", "-")
+                    write_rankings(options.out / f"{name}.jsonl", measured, queries)
 
 
 def _directions(
@@ -107,24 +107,8 @@ def _directions(
 
 def figures_of(measured: Measured, queries: Sequence[JudgedQuery]) -> dict[str, float]:
     """Return nDCG@10, the share of questions with a right first note, and recall@10, times 100."""
-    figures = measured.figures(queries)
-    first = [float(measured.scores[query.id].mrr == 1) for query in queries]
-    return {"ndcg": figures["ndcg"], "hit1": mean(first), "recall": figures["recall"]}
-
-
-def _write(folder: Path, name: str, measured: Measured, queries: Sequence[JudgedQuery]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = [
-        {
-            "id": query.id.partition(":")[2],
-            "note": next(iter(query.grades)),
-            "ranking": measured.rankings[query.id],
-            **attrs.asdict(measured.scores[query.id]),
-        }
-        for query in queries
-    ]
-    text = "".join(f"{json.dumps(row)}\n" for row in rows)
-    (folder / f"{name.replace(' ', '-')}.jsonl").write_text(text, encoding="utf-8")
+    figures = figures_with_first(measured, queries)
+    return {name: figures[name] for name in ("ndcg", "hit1", "recall")}
 
 
 if __name__ == "__main__":

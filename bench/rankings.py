@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 import attrs
 import numpy as np
@@ -100,8 +102,32 @@ class Measured:
             for name in MEASURES
         }
 
+    def joined(self, other: Measured) -> Measured:
+        """Return the results of both, which must be of different queries."""
+        return Measured({**self.rankings, **other.rankings}, {**self.scores, **other.scores})
+
     def _values(self, measure: str, queries: Sequence[JudgedQuery]) -> list[float]:
         return [getattr(self.scores[query.id], measure) for query in queries]
+
+
+def figures_with_first(measured: Measured, queries: Sequence[JudgedQuery]) -> dict[str, float]:
+    """Return the means of `Measured.figures`, and the share of queries with a right first note, times 100."""
+    first = [float(measured.scores[query.id].mrr == 1) for query in queries]
+    return {**measured.figures(queries), "hit1": mean(first)}
+
+
+def write_rankings(path: Path, measured: Measured, queries: Sequence[JudgedQuery]) -> None:
+    """Write a JSON line per query: its right documents, its ranking and its scores."""
+    rows = [
+        {
+            "id": query.id,
+            "right": sorted(query.grades),
+            "ranking": measured.rankings[query.id],
+            **attrs.asdict(measured.scores[query.id]),
+        }
+        for query in queries
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 
 async def ask_all(rank: Rank, queries: Iterable[JudgedQuery]) -> dict[str, list[str]]:
