@@ -1,6 +1,6 @@
-"""The words of a prompt that tell its subject, and how many of them a note has, in any language.
+"""The words of a prompt that show its subject, and how many of them a note has, in any language.
 
-Function words and words of any task tell nothing. The language of a part is that of most of its function
+Function words and words of any task do not show it. The language of a part is that of most of its function
 words, so that a word of one language never hides a word of another. Scripts without spaces have no words in
 the index, only pairs of characters. A long enough row of pairs without a function word counts as a word.
 """
@@ -18,7 +18,7 @@ from attrs import frozen
 from lithos.search.ranking.function_words import COMMON_WORDS, FUNCTION_WORDS_OF
 from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, runs, words
 
-#: Minimum number of the part's telling words that a note has. One rare word shows a name, not a subject.
+#: Minimum number of the part's subject words that a note has. One rare word shows a name, not a subject.
 LEAST_SHARED: Final = 2
 #: The minimum in languages whose words are written as separate syllables.
 LEAST_SYLLABLES: Final[Mapping[str, int]] = {"vi": 3}
@@ -47,8 +47,8 @@ _SPACED: Final[Mapping[str, frozenset[str]]] = {
 
 
 @frozen
-class TellingWords:
-    """The telling words of a part: its stems, and the pairs of each row of characters without spaces."""
+class SubjectWords:
+    """The subject words of a part: its stems, and the pairs of each row of characters without spaces."""
 
     stems: frozenset[str]
     rows: tuple[tuple[str, ...], ...] = ()
@@ -71,7 +71,7 @@ def _in_row(row: tuple[str, ...], held: Collection[str]) -> int:
 
 
 class PromptWords:
-    """Finds the telling words of parts. `terms` returns the stems of a text in the index."""
+    """Finds the subject words of parts. `terms` returns the stems of a text in the index."""
 
     def __init__(self, terms: Callable[[str], Collection[str]]) -> None:
         self._common = frozenset(terms(COMMON_WORDS))
@@ -80,15 +80,15 @@ class PromptWords:
             for language in _SPACED.keys() - {_ENGLISH}
         }
 
-    def of(self, part: str, stems: Collection[str]) -> TellingWords:
-        """Return the telling words of a part with these content stems."""
+    def of(self, part: str, stems: Collection[str]) -> SubjectWords:
+        """Return the subject words of a part with these content stems."""
         folded = fold(part)
         unspaced = [run for is_unspaced, run in runs(folded) if is_unspaced]
         pairs = {pair for run in unspaced for pair in bigrams(run)}
         language = language_of(folded)
-        telling = {stem for stem in stems if len(stem) > 1} - self._common - pairs
-        return TellingWords(
-            frozenset(telling - self._stems.get(language, frozenset())),
+        subject = {stem for stem in stems if len(stem) > 1} - self._common - pairs
+        return SubjectWords(
+            frozenset(subject - self._stems.get(language, frozenset())),
             tuple(row for run in unspaced for row in _rows(run)),
             LEAST_SYLLABLES.get(language, LEAST_SHARED),
         )

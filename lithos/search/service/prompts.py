@@ -142,12 +142,12 @@ class Prompts:
     async def _judge_part(self, part: str, idf: Mapping[str, float], filters: Filters) -> list[JudgedNote]:
         ranking = await self._search.hybrid.rank(part, filters, CANDIDATES, self._search.threshold)
         rule = PROMPT_CALIBRATIONS["accurate" if ranking.is_accurate else "static"]
-        telling = self._words.of(part, idf)
-        held = self._fulltext.held_stems(telling.all_stems(), list(ranking.features))
+        subject = self._words.of(part, idf)
+        held = self._fulltext.held_stems(subject.all_stems(), list(ranking.features))
         judged: list[JudgedNote] = []
         for serial, features in ranking.features.items():
             entry = self._catalogue.at_serial(serial)
-            shares = telling.are_enough(held.get(serial, ()))
+            shares = subject.are_enough(held.get(serial, ()))
             if shares and entry is not None and self._may_show(entry):
                 chance = probability(features, rule)
                 judged.append(JudgedNote(entry, features, chance, chance >= rule.threshold, ranking.terms))

@@ -1,4 +1,4 @@
-"""Telling words of prompts: words of a language that tell no subject never count (behaviour 314)."""
+"""Subject words of prompts: words of a language that show no subject never count (behaviour 314)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from lithos.search.index.fulltext_schema import QueryTranslator, make_analyzer, make_schema
 from lithos.search.ranking.function_words import FUNCTION_WORDS_OF
 from lithos.search.ranking.lead_coverage import LeadText
-from lithos.search.ranking.prompt_words import LEAST_SHARED, PromptWords, TellingWords, language_of
+from lithos.search.ranking.prompt_words import LEAST_SHARED, PromptWords, SubjectWords, language_of
 from lithos.text.words.analysis import FUNCTION_WORDS, fold
 
 TRANSLATOR = QueryTranslator(make_schema(), make_analyzer())
@@ -21,7 +21,7 @@ def stems(text: str) -> list[str]:
 WORDS = PromptWords(stems)
 
 
-def telling(prompt: str) -> TellingWords:
+def subject(prompt: str) -> SubjectWords:
     return WORDS.of(prompt, [stem for stem in stems(prompt) if stem not in FUNCTION_WORDS])
 
 
@@ -49,22 +49,22 @@ def test_language_is_that_of_most_function_words(language: str, prompt: str) -> 
         ("How long is the Tokio flight of Die Ente?", {"tokio", "flight", "die", "ent"}),
     ],
 )
-def test_words_of_the_language_that_tell_nothing_are_left_out(prompt: str, words: set[str]) -> None:
+def test_words_of_the_language_that_show_nothing_are_left_out(prompt: str, words: set[str]) -> None:
     """In English, `die` is no function word."""
-    assert telling(prompt).stems == words
+    assert subject(prompt).stems == words
 
 
 def test_note_needs_two_telling_words() -> None:
     """A note with one rare word of an unrelated prompt often looks near, for example with a name."""
-    flight = telling("Wie lange dauert ein Flug von Berlin nach Tokio?")
+    flight = subject("Wie lange dauert ein Flug von Berlin nach Tokio?")
     assert flight.least == LEAST_SHARED
     assert not flight.are_enough(stems("Der Flug nach Lissabon dauert lange, wie ein Flug von hier"))
     assert flight.are_enough(stems("Der Flug nach Berlin"))
-    assert not telling("").are_enough(["flug"])
+    assert not subject("").are_enough(["flug"])
 
 
 def test_two_syllables_of_vietnamese_are_one_word() -> None:
-    poem = telling("Viết một bài thơ sinh nhật cho dì tôi.")
+    poem = subject("Viết một bài thơ sinh nhật cho dì tôi.")
     assert not poem.are_enough(stems("Bữa tiệc sinh nhật ở quán trọ"))
     assert poem.are_enough(stems("bài thơ sinh nhật"))
 
@@ -80,13 +80,13 @@ def test_texts_without_spaces_count_stretches_of_characters(
     prompt: str, one_word: str, two_words: str
 ) -> None:
     """Single pairs of characters of an unrelated note are in nearly every Thai text."""
-    asked = telling(prompt)
+    asked = subject(prompt)
     assert not asked.are_enough(stems(one_word))
     assert asked.are_enough(stems(two_words))
 
 
 def test_function_words_interrupt_texts_without_spaces() -> None:
-    assert telling("为什么这个测试失败了？").rows == (("测试", "试失", "失败"),)
+    assert subject("为什么这个测试失败了？").rows == (("测试", "试失", "失败"),)
 
 
 def test_lists_are_folded_as_in_the_index() -> None:
