@@ -54,7 +54,7 @@ def test_words_of_the_language_that_show_nothing_are_left_out(prompt: str, words
     assert subject(prompt).stems == words
 
 
-def test_note_needs_two_telling_words() -> None:
+def test_note_needs_two_subject_words() -> None:
     """A note with one rare word of an unrelated prompt often looks near, for example with a name."""
     flight = subject("Wie lange dauert ein Flug von Berlin nach Tokio?")
     assert flight.least == LEAST_SHARED
