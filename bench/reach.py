@@ -10,6 +10,9 @@ passage, `speaks` that of related prompts with one, and `right` the percentage o
 a note that answers. Unrelated prompts are generated, and are the questions of all other subjects. Related
 prompts are generated, and are judged questions in longer prompts (`bench/reach_prompts.py`).
 
+`--languages` measures the notes of twelve languages instead (`bench/reach_languages.py`). `--only` then names
+languages.
+
 `--before` uses strong rows of an ordinary `lithos_search` instead. `--fit` prints the coefficients for
 `lithos.search.ranking.prompt_match` that are fitted to all prompts.
 """
@@ -21,7 +24,7 @@ import os
 import random
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
@@ -37,6 +40,7 @@ from bench.judged import Collection, read_collections
 from bench.kinds import functions, notes_of, told
 from bench.logistic import fit_logistic
 from bench.quality import add_collection_options, distinct_layouts
+from bench.reach_languages import RELATED, LanguagePart, language_parts
 from bench.reach_notes import project_notes
 from bench.reach_prompts import Prompt, framed, related, unrelated
 from bench.reach_turns import report_turns
@@ -205,19 +209,47 @@ async def _measure(part: Part, prompts: Sequence[Prompt], vaults: Vaults, option
         return figures(await hook_outcomes(server, part.notes, prompts, is_before=options.before))
 
 
+async def _measure_language(part: LanguagePart, vaults: Vaults, options: argparse.Namespace) -> list[Outcome]:
+    async with vaults.serving(part.notes) as server:
+        return await hook_outcomes(server, part.notes, part.prompts, is_before=options.before)
+
+
+def measure_languages(vaults: Vaults, options: argparse.Namespace) -> None:
+    """Print the figures of each language. The prompts to its vaults count together."""
+    found: dict[str, list[Outcome]] = defaultdict(list)
+    for part in language_parts(options.only):
+        found[part.language] += trio.run(_measure_language, part, vaults, options)
+    for language, outcomes in found.items():
+        print_report("reach", language=language, tier=options.tier, **figures(outcomes))
+    kinds = list(dict.fromkeys(each.prompt.kind for outcomes in found.values() for each in outcomes))
+    head, rows = ["notes"], [[language] for language in found]
+    for kind in kinds:
+        keys = ("speaks", "right") if kind in RELATED else ("silent",)
+        head += [f"{kind}: {key}" for key in keys]
+        for row, outcomes in zip(rows, found.values(), strict=True):
+            some = figures([each for each in outcomes if each.prompt.kind == kind])
+            row += [str(some[key]) if some["related"] + some["unrelated"] else "-" for key in keys]
+    print(render_table(head, rows))
+
+
 def main() -> None:
     options = parse_arguments()
-    everything, measured = list(parts(options)), dict[str, Any]()
     with vault_folder(options.data) as folder, tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state
-        vaults = Vaults(folder, options.tier)
-        for part in everything:
-            name = part.notes.name
-            if not options.only or name in options.only:
-                prompts = [*unrelated_of(part, everything, options), *part.related]
-                measured[name] = trio.run(_measure, part, prompts, vaults, options)
-                if not options.fit:
-                    print_report("reach", collection=name, tier=options.tier, **measured[name])
+        measure = measure_languages if options.languages else measure_parts
+        measure(Vaults(folder, options.tier), options)
+
+
+def measure_parts(vaults: Vaults, options: argparse.Namespace) -> None:
+    """Print the figures of each part, or fitted coefficients."""
+    everything, measured = list(parts(options)), dict[str, Any]()
+    for part in everything:
+        name = part.notes.name
+        if not options.only or name in options.only:
+            prompts = [*unrelated_of(part, everything, options), *part.related]
+            measured[name] = trio.run(_measure, part, prompts, vaults, options)
+            if not options.fit:
+                print_report("reach", collection=name, tier=options.tier, **measured[name])
     if options.fit:
         report_fit(measured, options.tier)
         return
@@ -237,6 +269,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--prompts", type=int, default=PROMPTS, help="prompts of each kind")
     parser.add_argument("--seed", type=int, default=7, help="seed of the prompts and of the project notes")
     parser.add_argument("--turns", action="store_true", help="also print the first turns of the clients")
+    parser.add_argument("--languages", action="store_true", help="measure the notes of twelve languages")
     parser.add_argument("--before", action="store_true", help="use strong rows of an ordinary search")
     parser.add_argument("--fit", action="store_true", help="print the fitted coefficients")
     return parser.parse_args(arguments)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -39,7 +40,9 @@ _COMMAND: Final = re.compile(r"[/!][\w:-]*(\s|\Z)")
 _FENCE: Final = re.compile(r"\s{0,3}(```|~~~)")
 _WORD: Final = re.compile(r"\w+")
 #: A word as people write it, with punctuation around it.
-_PLAIN: Final = re.compile(r"[\"'(\[*_`“‘«¿¡]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')\]*_`”’».,;:!?…。！？、，]*\Z")
+_PLAIN: Final = re.compile(
+    r"[\"'(\[*_`“‘«¿¡]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')\]*_`”’».,;:!?…。！？、，؟،؛।॥]*\Z"
+)
 #: Beginnings of lines that programs print, and of lines of code.
 _MACHINE: Final = re.compile(
     r"\s*(?:Traceback \(most recent|File \"|at [\w.$<]+\(|\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d"
@@ -124,7 +127,7 @@ def question_of(prompt: str) -> str:
     if len(prompt) > 2 * _READ:
         prompt = f"{prompt[:_READ]}\n\n{prompt[-_READ:]}"
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(_prose(prompt))).strip()
-    words = {word.casefold() for word in _WORD.findall(text)}
+    words = {word.casefold() for word in _WORD.findall(_bare(text))}
     count = len(words) + len(_UNSEPARATED.findall(text)) // 2
     if count < LEAST_WORDS or words <= _REPLIES:
         return ""
@@ -143,9 +146,16 @@ def _prose(prompt: str) -> Iterator[str]:
             yield line if not fence and _is_prose(line) else ""
 
 
+def _bare(text: str) -> str:
+    """Return a text without combining marks. `re` counts no mark as part of a word, as in Hindi."""
+    if text.isascii():
+        return text
+    return "".join([each for each in text if not unicodedata.category(each).startswith("M")])
+
+
 def _is_prose(line: str) -> bool:
     if _MACHINE.match(line) is not None:
         return False
-    parts = line.split()
+    parts = _bare(line).split()
     plain = sum(_PLAIN.match(part) is not None for part in parts)
     return 5 * plain >= 3 * len(parts) or _UNSEPARATED.search(line) is not None

@@ -323,14 +323,21 @@ class FulltextIndex:
 
         Notes without stored stems are left out.
         """
+        texts = self._lead_texts(serials)
+        return dict(zip(texts, lead_coverage(list(texts.values()), idf), strict=True))
+
+    def held_stems(self, stems: Sequence[str], serials: Sequence[int]) -> dict[int, frozenset[str]]:
+        """Return which of these stems each note has. Notes without stored stems are left out."""
+        return {serial: text.held(stems) for serial, text in self._lead_texts(serials).items()}
+
+    def _lead_texts(self, serials: Sequence[int]) -> Mapping[int, LeadText]:
         if self._leads is None or not serials:
             return {}
         try:
-            texts = self._leads.texts(serials)
+            return self._leads.texts(serials)
         except (DatabaseFailed, ValueError) as failure:
             log.warning("lead coverage skipped", reason=str(failure))
             return {}
-        return dict(zip(texts, lead_coverage(list(texts.values()), idf), strict=True))
 
     def search_all(self, node: Node, filters: Filters) -> list[tuple[int, float]]:
         """Return all hits of `search`, without a limit."""

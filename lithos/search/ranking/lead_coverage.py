@@ -13,6 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import compress
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -61,6 +62,11 @@ class LeadText:
         """Return the number of passages, their lengths and the stems as 32-bit little-endian integers."""
         head = np.array([len(self.lengths)], np.uint32)
         return np.concatenate([head, self.lengths, self.stems]).astype(_STORED).tobytes()
+
+    def held(self, stems: Sequence[str]) -> frozenset[str]:
+        """Return which of these stems the note has."""
+        wanted = np.array([hash_stem(stem) for stem in stems], np.uint32)
+        return frozenset(compress(stems, np.isin(wanted, self.stems).tolist()))
 
     @classmethod
     def unpack(cls, packed: bytes) -> LeadText:

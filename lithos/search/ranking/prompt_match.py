@@ -15,38 +15,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import Final
 
-from lithos.search.ranking.lead_coverage import Covered
 from lithos.search.ranking.match_strength import Calibration
+from lithos.search.ranking.prompt_words import LEAST_SHARED
 
 #: Maximum number of characters of a part, of parts that are considered, and of parts that are ranked.
 LONGEST_PART: Final = 600
 MOST_PARTS: Final = 60
 MOST_RANKED: Final = 8
-#: Minimum number of the part's content words that a note has, without common words. One rare word shows a
-#: name, not a subject.
-LEAST_SHARED: Final = 2
-#: Words of any task or talk. In a small vault they are as rare as the words of a subject.
-COMMON_WORDS: Final = """
-add also always answer any ask back bad become begin best better big bring build call can cannot case change
-check class clean close code come command complete continue convert copy correct create current data date
-day default delete describe detail different do document easy edit end enough error even ever every
-everything everywhere example exist expect explain fail fast feel few file find finish first fix follow
-format found full function get give go good great handle happen hard help high idea implement import improve
-include input issue item just keep kind know large last late learn leave left let level like line list
-little load long look lot low main make many mean method might mind minute module month morning most move
-much must name need never new next nice night none nothing now number object often old one only open option
-order other output own page parameter part pass people person place plan please point possible problem
-program project provide python put question quick quickly read real really reason remember remove rename
-replace report result return right run same save say script second see seem select send sentence set several
-short should show simple single size small some something sort start state step still stop string summary
-support sure take talk tell test text thank thing think three time today together tomorrow tool top
-translate true try turn two type understand unit until update use user value variable very view wait want
-way week well whole word work world write wrong year yes yesterday
-"""
 #: Minimum probability of a second note, relative to the first. If one note is much better, a second one would
 #: only repeat the same subject of another project.
 SECOND_SHARE: Final = 0.5
-_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n\s*\n")
+#: Ends of sentences. In Greek, a semicolon ends a question.
+_END: Final = re.compile(
+    r"(?<=[.!?؟۔।॥])\s+|(?<=[\u0370-\u03ff\u1f00-\u1fff][;\u037e])\s+|(?<=[。！？｡])|\n\s*\n"
+)
 
 #: Fitted to the first two notes of every part of all prompts of `bench.reach`. Each kind of notes has equal
 #: weight. `python -m bench.reach --fit` fits only to notes that share enough words with the part. Its
@@ -92,8 +74,3 @@ def best_parts(idfs: Sequence[Mapping[str, float]], unknown: float) -> list[int]
     known = [[idf for idf in idfs_of_part.values() if idf < unknown] for idfs_of_part in idfs]
     places = [place for place, values in enumerate(known) if len(values) >= LEAST_SHARED]
     return sorted(nlargest(MOST_RANKED, places, key=lambda place: sum(known[place])))
-
-
-def shares_enough(covered: Covered, stems: int) -> bool:
-    """Return whether a note has `LEAST_SHARED` of this number of stems, given how it covers them."""
-    return round(covered.words * stems) >= LEAST_SHARED

@@ -27,13 +27,12 @@ from lithos.search.index.fulltext_schema import Filters
 from lithos.search.index.tokenizer import load_pieces
 from lithos.search.ranking.match_strength import CANDIDATES, Features, MatchVerdict, probability
 from lithos.search.ranking.prompt_match import (
-    COMMON_WORDS,
     PROMPT_CALIBRATIONS,
     SECOND_SHARE,
     best_parts,
     parts_of,
-    shares_enough,
 )
+from lithos.search.ranking.prompt_words import PromptWords
 from lithos.search.service.search import Hit, Search
 from lithos.text.chunk import ChunkSizes
 from lithos.text.hidden_text import hide, without_hidden
@@ -102,7 +101,7 @@ class Prompts:
         self._coordinator = coordinator
         self._clock = clock
         self._count: Count | None = None
-        self._common = frozenset(fulltext.terms(COMMON_WORDS))
+        self._words = PromptWords(fulltext.terms)
 
     async def find(self, request: PromptRequest) -> list[PromptPassage]:
         """Return at most two new passages, best first. Without a strong match the result is empty.
@@ -143,12 +142,12 @@ class Prompts:
     async def _judge_part(self, part: str, idf: Mapping[str, float], filters: Filters) -> list[JudgedNote]:
         ranking = await self._search.hybrid.rank(part, filters, CANDIDATES, self._search.threshold)
         rule = PROMPT_CALIBRATIONS["accurate" if ranking.is_accurate else "static"]
-        telling = {stem: value for stem, value in idf.items() if len(stem) > 1 and stem not in self._common}
-        covered = self._fulltext.coverage(telling, list(ranking.features))
+        subject = self._words.of(part, idf)
+        held = self._fulltext.held_stems(subject.all_stems(), list(ranking.features))
         judged: list[JudgedNote] = []
         for serial, features in ranking.features.items():
             entry = self._catalogue.at_serial(serial)
-            shares = serial in covered and shares_enough(covered[serial], len(telling))
+            shares = subject.are_enough(held.get(serial, ()))
             if shares and entry is not None and self._may_show(entry):
                 chance = probability(features, rule)
                 judged.append(JudgedNote(entry, features, chance, chance >= rule.threshold, ranking.terms))

@@ -129,6 +129,8 @@ def test_prompt_without_a_question_makes_no_call(prompt: str | None) -> None:
             "/srv/app/main.py fails, why is that?",
             "数据库备份保留多久",
             "Wie lange bleiben Backups liegen?",
+            "पुराने बैकअप कब हटाए जाते हैं?",
+            "متى تحذف النسخ القديمة؟",
         ),
         "See below.\n```\ncode()\n```\nWhich port does it use?",
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.search.ranking.lead_coverage import Covered
 from lithos.search.ranking.match_strength import Features, probability
 from lithos.search.ranking.prompt_match import (
     LONGEST_PART,
@@ -13,7 +12,6 @@ from lithos.search.ranking.prompt_match import (
     PROMPT_CALIBRATIONS,
     best_parts,
     parts_of,
-    shares_enough,
 )
 
 #: Features of a note about the subject of a prompt.
@@ -29,6 +27,10 @@ def test_parts_are_the_whole_prompt_and_its_sentences() -> None:
     ]
     assert parts_of("Where is it?") == ["Where is it?"]
     assert parts_of("备份保留多久？在哪里？") == ["备份保留多久？在哪里？", "备份保留多久？", "在哪里？"]
+    assert parts_of("يبقى باردا؟ لماذا") == ["يبقى باردا؟ لماذا", "يبقى باردا؟", "لماذا"]
+    assert parts_of("यह कब है? हाँ। क्यों")[1:] == ["यह कब है?", "हाँ।", "क्यों"]
+    assert parts_of("Πού είναι; Πες μου.")[1:] == ["Πού είναι;", "Πες μου."]
+    assert parts_of("first; second") == ["first; second"]
     assert parts_of(" \n ") == []
 
 
@@ -44,12 +46,6 @@ def test_parts_with_most_known_words_are_ranked() -> None:
     assert best_parts(idfs, unknown) == [0, 3]
     many = [{"a": 1.0, "b": 1.0 + number} for number in range(20)]
     assert best_parts(many, 100.0) == list(range(20 - MOST_RANKED, 20))
-
-
-def test_note_needs_two_words_of_the_prompt() -> None:
-    """A note with one rare word of an unrelated prompt often looks near, for example with a name."""
-    assert [shares_enough(Covered(words=shared / 6), 6) for shared in range(4)] == [False, False, True, True]
-    assert not shares_enough(Covered(), 0)
 
 
 @pytest.mark.parametrize("tier", ["static", "accurate"])

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from bench.languages import SHIPPED
+from bench.multilingual import read_set
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import Flush
 from lithos.events.rows.store import CoordinationStore
@@ -17,7 +19,7 @@ from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.writing.messages import PatchNote
 from lithos.search.index.tokenizer import load_pieces
 from lithos.text.words.tokens import count_with
-from tests.servers import Clock, Lithos, serving
+from tests.servers import Clock, Lithos, put_note, serving
 
 PROMPT = "I am back. How do I restore the Heron database from its nightly backup? Then run the linter."
 UNRELATED = "Write a Python function that reverses a linked list, with unit tests."
@@ -57,6 +59,34 @@ async def read_log(lithos: Lithos) -> list[str]:
     await lithos.server.get(Coordinator).mailbox.ask(Flush())
     rows = lithos.server.get(CoordinationStore).audit(agent="reader", doc=None, after=None, limit=100)
     return [str(row[2]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("language", "unrelated", "words_alone"),
+    [
+        (
+            "de",
+            "Wie lange dauert ein Flug von Berlin nach Tokio?",
+            "Was ist ein gutes Rezept für Pfannkuchen?",
+        ),
+        ("vi", "Chuyến bay từ Berlin đến Tokyo mất bao lâu?", "Gợi ý năm cái tên cho một con mèo."),
+        ("th", "บินจากเบอร์ลินไปโตเกียวใช้เวลานานเท่าไร", "ใครชนะฟุตบอลโลกปี 1990"),
+        ("hi", "बर्लिन से टोक्यो की उड़ान में कितना समय लगता है?", "आसमान नीला क्यों है?"),
+    ],
+)
+async def test_words_that_show_no_subject_in_a_language_are_no_match(
+    tmp_path: Path, language: str, unrelated: str, words_alone: str
+) -> None:
+    """Behaviour 314: half of the questions about notes in the language get their note."""
+    notes = read_set(SHIPPED)[language]
+    for number, (title, text) in enumerate(notes.notes):
+        put_note(tmp_path, f"{number}.md", f"# {title}\n\n{text}\n")
+    async with serving(tmp_path) as lithos:
+        assert await ask(lithos, unrelated) == await ask(lithos, words_alone) == []
+        given = [(note, await ask(lithos, question)) for _, question, note in notes.questions[:20]]
+    found = [(f"{note}.md", rows[0]["path"]) for note, rows in given if rows]
+    assert len(found) >= len(given) / 2
+    assert all(right == path for right, path in found)
 
 
 async def test_prompt_gets_the_passage_of_the_matching_note(lithos: Lithos) -> None:
