@@ -68,6 +68,7 @@ from lithos.notes.writing.deferred_removal import Keeper
 from lithos.notes.writing.editing import Outlines
 from lithos.notes.writing.ports import ChangeGate, NoteIndex, VersionRecorder, VersionStore
 from lithos.notes.writing.preparation import Preparation
+from lithos.notes.writing.secret_check import SecretCheck
 from lithos.server.mcp.resource_pages import Library, ResourceChanges
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.ports import NotePorts
@@ -145,11 +146,13 @@ def make_writer(
     gate: ChangeGate | None,
     versions: VersionStore | None,
     scopes: WriteScopes,
+    storage: StorageConfig,
 ) -> Writer:
     """Build the only writer of notes."""
     kept = partial(kept_versions, versions)
     writer = Writer(preparation, applying, publisher, keeper.take, outlines, gate, kept)
     writer.scopes = scopes
+    writer.secrets = SecretCheck(storage.secrets)
     return writer
 
 

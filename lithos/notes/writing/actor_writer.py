@@ -84,6 +84,7 @@ from lithos.notes.writing.preparation import FILE_GONE, Preparation, Prepared
 from lithos.notes.writing.rebasing import Rebased, rebase
 from lithos.notes.writing.recording import NotKept, version_of
 from lithos.notes.writing.restoring import RestorePreparation
+from lithos.notes.writing.secret_check import SecretCheck
 from lithos.notes.writing.write_rules import keys_of
 from lithos.text.outline.section_edit import Edited
 
@@ -168,6 +169,8 @@ class Writer:
         self._outlines = outlines
         #: The paths that each agent may change. The services add the rules for tokens.
         self.scopes = WriteScopes()
+        #: The check of changes for secrets. The capability sets it from the settings.
+        self.secrets = SecretCheck()
         self._gate = gate
         self._outside = Outside(
             preparation.catalogue, applying.files, applying.blocking, preparation.clock, versions
@@ -274,6 +277,7 @@ class Writer:
             if isinstance(job.request, MoveNote):
                 job.prepared = await self._moving.plan(job.request, job.prepared, self._files, self._blocking)
             job.prepared = approved(job.prepared, job.request)
+            job.prepared = await self.secrets.check(job.request, job.prepared, job.source, self._blocking)
             place = await self._place_of(job)
         except LithosError as refusal:
             job.reply = refusal
@@ -364,7 +368,9 @@ class Writer:
         reals = first.reals
         allowed = takewhile(lambda job: may_write(self.scopes, job.request, path, reals), first.followers)
         requests = [each.request for each in allowed if isinstance(each.request, EditNote)]
-        together = await self._editing.prepare_together(first.prepared, first.source, requests, self._edit)
+        together = await self._editing.prepare_together(
+            first.prepared, first.source, requests, self._edit, self.secrets.check_next
+        )
         joined = [first, *first.followers][: len(together)]
         for job, prepared in zip(joined, together, strict=True):
             job.prepared, job.reals = prepared, reals

@@ -17,6 +17,7 @@ from attrs import evolve, field, fields, frozen
 from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Parts
+from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.errors import Forbidden, LithosError, SearchBackendFailed
 from lithos.kernel.values.principals import (
     COMMAND,
@@ -36,6 +37,7 @@ from lithos.server.tools.declaring import CONNECTOR, OWN, PROFILES, Answer, Tool
 from lithos.server.tools.fitting import UNPAGED, AnswerWithImage, fit
 from lithos.server.tools.ports import AgentProjects, NotePorts
 from lithos.server.tools.request_ids import serve_once
+from lithos.server.tools.secret_arguments import SecretArguments
 
 #: Parameter with which clients of upstream's Lithos filter by agent.
 _FILTER: Final = CALLERS[0]
@@ -256,6 +258,7 @@ class Tools:
         self._meter = ToolMeter(using.get(Metrics))
         begin_tools(using.get(Metrics), tools, has_connectors=has_connectors)
         self._admission = Admission()
+        self._secrets = SecretArguments(using.get(StorageConfig).secrets)
         self._told = using.get(AgentProjects)
 
     def acting_as(self, principal: Principal) -> ActingTools:
@@ -304,6 +307,7 @@ class Tools:
             arguments = admit(principal, tool, self._as_meant(tool, arguments))
             arguments = await tool.reader.with_ids(arguments, self._notes.locate, self._notes.identify)
             given, offset = self._as_spelled(tool, tool.reader.read(arguments)), tool.reader.offset(arguments)
+            warned = self._suspected(tool, arguments, principal)
             if tool.writes_notes:
                 await self._opening.wait_known()
             elif is_early and "path" not in arguments:
@@ -313,6 +317,8 @@ class Tools:
                 answer = self._fit(tool, answer, offset, given, is_full=principal.is_own)
             if tool.paged.content and answer is not None:
                 self._remember(given, answer, offset, principal)
+            if warned and answer is not None:
+                answer = {**answer, "warnings": [*answer.get("warnings", ()), *warned]}
             outcome, error = "ok", None
         except LithosError as refusal:
             outcome, error = "error", refusal.code
@@ -330,6 +336,17 @@ class Tools:
         if not is_early or answer is None:
             return answer
         return {**answer, **self._early(answer, is_of_one="path" in arguments)}
+
+    def _suspected(
+        self, tool: Tool, arguments: Mapping[str, Any], principal: Principal
+    ) -> tuple[str, ...]:
+        """Return the warnings about secrets that an agent stores outside notes.
+
+        Raises `InvalidInput` if `storage.secrets` refuses them.
+        """
+        if "R" in tool.hints or tool.writes_notes or principal.is_own:
+            return ()
+        return self._secrets.check(arguments)
 
     def _early(self, answer: Mapping[str, Any], *, is_of_one: bool) -> dict[str, Any]:
         """Return the keys that report that notes may be missing.
