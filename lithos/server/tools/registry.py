@@ -337,14 +337,12 @@ class Tools:
             return answer
         return {**answer, **self._early(answer, is_of_one="path" in arguments)}
 
-    def _suspected(
-        self, tool: Tool, arguments: Mapping[str, Any], principal: Principal
-    ) -> tuple[str, ...]:
+    def _suspected(self, tool: Tool, arguments: Mapping[str, Any], principal: Principal) -> tuple[str, ...]:
         """Return the warnings about secrets that an agent stores outside notes.
 
         Raises `InvalidInput` if `storage.secrets` refuses them.
         """
-        if "R" in tool.hints or tool.writes_notes or principal.is_own:
+        if "R" in tool.hints or tool.counts or principal.is_own:  # The writer checks what counts as a note.
             return ()
         return self._secrets.check(arguments)
 

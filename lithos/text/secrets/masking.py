@@ -22,9 +22,7 @@ _SEARCHES: Final[tuple[Callable[[str], Iterator[Span]], ...]] = (
 def find_secrets(text: str) -> list[Span]:
     """Return begin, end and kind of each secret value, in order. The values do not overlap."""
     ranked = [
-        (begin, end, rank, kind)
-        for rank, search in enumerate(_SEARCHES)
-        for begin, end, kind in search(text)
+        (begin, end, rank, kind) for rank, search in enumerate(_SEARCHES) for begin, end, kind in search(text)
     ]
     found: list[tuple[int, int, int, str]] = []
     for begin, end, rank, kind in sorted(ranked):

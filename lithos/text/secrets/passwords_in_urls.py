@@ -10,7 +10,9 @@ from lithos.text.secrets.placeholders import is_placeholder, is_reference
 
 KIND: Final = "password in url"
 #: What follows the scheme. The user may be empty (Redis). A port or a path ends the search.
-_USER_INFO: Final = re.compile(r"://[^\s:@/\"'`<>|\\]{0,128}:(?P<password>[^\s@/\"'`<>|\\]{3,256})@(?=[A-Za-z0-9\[$_-])")
+_USER_INFO: Final = re.compile(
+    r"://[^\s:@/\"'`<>|\\]{0,128}:(?P<password>[^\s@/\"'`<>|\\]{3,256})@(?=[A-Za-z0-9\[$_-])"
+)
 #: Words that stand for a password in documentation and in local set-ups.
 _COMMON: Final = frozenset(
     "password passwd pass pwd secret user username admin root postgres mysql guest test token pw abc foo bar "
@@ -36,6 +38,8 @@ def _is_real(password: str) -> bool:
 
 def _is_word(password: str) -> bool:
     """Return whether a password describes itself, such as `my_db_password` or `PASSWORD1`."""
-    return re.search(r"pass|pwd|secret|token", password, re.IGNORECASE) is not None and password.isascii() and (
-        re.fullmatch(r"[A-Za-z_-]+\d{0,2}", password) is not None
+    return (
+        re.search(r"pass|pwd|secret|token", password, re.IGNORECASE) is not None
+        and password.isascii()
+        and (re.fullmatch(r"[A-Za-z_-]+\d{0,2}", password) is not None)
     )

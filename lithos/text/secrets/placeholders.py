@@ -12,7 +12,7 @@ _WORDS: Final = re.compile(
     r"example|your|placeholder|change[-_]?me|dummy|sample|redacted|insert|replace|lorem|xxxx|\.\.\.|\*\*\*|"
     r"…|•••|not[-_]?real|todo|fixme|123456|987654|abcdef|qwerty|deadbeef|some[-_]|secret:|masked|hidden"
     # The example of jwt.io: a subject `1234567890` in base64.
-    r"|eyJzdWIiOiIxMjM0NTY3ODkw|(.)\1{4}",
+    r"|eyJzdWIiOiIxMjM0NTY3ODkw|(.)\1{5}",
     re.IGNORECASE,
 )
 #: Beginnings of references to a value that is elsewhere: variables, templates, calls, subscripts, markup.
@@ -28,7 +28,9 @@ _BETWEEN: Final = re.compile(r"[-_./:\\ #@+,;|=~]+|->|(?<=[a-z])(?=[A-Z])")
 _PART: Final = re.compile(r"[A-Za-z]*|\d{1,8}|[A-Za-z]{1,12}\d{1,4}|\d{1,2}[A-Za-z]{1,12}")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _HEX: Final = re.compile(r"[0-9a-fA-F]+")
-_ALGORITHM: Final = re.compile(r"(?:sha|md|base|utf|aes|rsa|ed|argon|scrypt|bcrypt|pbkdf|hs|rs|es|ecdsa)-?\d", re.I)
+_ALGORITHM: Final = re.compile(
+    r"(?:sha|md|base|utf|aes|rsa|ed|argon|scrypt|bcrypt|pbkdf|hs|rs|es|ecdsa)-?\d", re.I
+)
 #: Password hashes of crypt(3), such as `$2b$12$` and `$argon2id$`. A hash is not the password.
 _CRYPT: Final = re.compile(r"\$(?:\d[a-z]?|argon2\w{0,2}|pbkdf2[\w-]*|scrypt)\$")
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from lithos.text.secrets.placeholders import is_placeholder
+from lithos.text.secrets.placeholders import entropy
 
 KIND: Final = "private key"
 #: Maximum number of characters in a block. Keys of 16,384 bits have about 13,000.
@@ -25,7 +25,9 @@ _LINE: Final = re.compile(_BETWEEN + rf"(?:{_HEADER}|=?[A-Za-z0-9+/]{{16,2000}}=
 #: The last line of a key, which may be short.
 _LAST: Final = re.compile(_BETWEEN + r"[A-Za-z0-9+/]{0,80}={0,2}" + _BETWEEN + r"(?:=[A-Za-z0-9+/]{4})?")
 _RUN: Final = re.compile(r"[A-Za-z0-9+/]{24}")
-_WHOLE_LINE: Final = re.compile(r"[ \t\"'+,>|#*]{0,40}(?:\d{1,5}[\t→:|])?=?[A-Za-z0-9+/]{4,2000}={0,2}[ \t\r\"'+,]{0,8}")
+_WHOLE_LINE: Final = re.compile(
+    r"[ \t\"'+,>|#*]{0,40}(?:\d{1,5}[\t→:|])?=?[A-Za-z0-9+/]{4,2000}={0,2}[ \t\r\"'+,]{0,8}"
+)
 
 
 def private_keys(text: str) -> Iterator[tuple[int, int, str]]:
@@ -47,8 +49,7 @@ def _body(text: str, begin: int) -> tuple[int, int]:
     end = text.find("-----", begin, begin + LONGEST)
     closed = _END.match(text, end) if end >= 0 else None
     if closed is not None:
-        body = text[begin:end]
-        return (begin, end) if _RUN.search(body) and not is_placeholder(body) else (begin, begin)
+        return (begin, end) if _has_key(text, begin, end) else (begin, begin)
     end = begin
     while (line := _LINE.match(text, end)) is not None and line.end() - begin < LONGEST:
         end = line.end()
@@ -57,6 +58,12 @@ def _body(text: str, begin: int) -> tuple[int, int]:
         tail = text[end : last.end()]
         end = last.end() if "=" in tail or re.search(r"[0-9+/]", tail) else end
     return begin, end
+
+
+def _has_key(text: str, begin: int, end: int) -> bool:
+    """Return whether a part of a text has a line of a key, and not a placeholder."""
+    run = _RUN.search(text, begin, end)
+    return run is not None and entropy(run[0]) >= 3.0
 
 
 def _without_beginning(text: str) -> Iterator[tuple[int, int, str]]:
@@ -68,7 +75,7 @@ def _without_beginning(text: str) -> Iterator[tuple[int, int, str]]:
             armour = text.rfind("-----", max(done, at - LONGEST), at)
             low = armour + 5 if armour >= 0 else max(done, at - LONGEST)
             begin = _begin_of_lines(text, low, at)
-            if begin < at and _RUN.search(text, begin, at):
+            if begin < at and _has_key(text, begin, at):
                 yield begin, at, KIND
             done = closed.end()
         at = text.find("-----END ", at + 9)

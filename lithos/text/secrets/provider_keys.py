@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from attrs import field, frozen
+from attrs import frozen
 
 from lithos.text.secrets.own_shapes import OWN_SHAPES
 from lithos.text.secrets.placeholders import entropy, is_random
@@ -25,23 +25,18 @@ SHORTEST: Final = 16
 _PIECE: Final = 64 * 1024
 #: Characters around a rule's key. A key follows a letter only after an escaped character (`\n`, `%3D`) or a
 #: colour of a terminal.
-_BEFORE: Final = re.compile(
-    r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\[\dm)|(?<=\[\d\dm)"
-)
+_BEFORE: Final = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\[\dm)|(?<=\[\d\dm)")
 _AFTER: Final = r"(?![A-Za-z0-9])"
 #: Rest of a key that is longer than its rule says. It must not stay visible.
 _REST: Final = re.compile(r"[A-Za-z0-9_-]{0,1000}")
-#: Telegram: id of the bot, and 35 characters that begin with AA (core.telegram.org/bots/api).
-_TELEGRAM: Final = re.compile(r"(?<![A-Za-z0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,36}" + _AFTER)
-#: Entra ID (Azure AD): three characters, a digit and `Q~` (learn.microsoft.com/entra).
-_ENTRA: Final = re.compile(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.-]{31,34}" + _AFTER)
-#: Mailchimp: a hash and the data centre (mailchimp.com/developer).
-_MAILCHIMP: Final = re.compile(r"(?<![A-Za-z0-9])[0-9a-f]{32}-us\d{1,2}" + _AFTER)
-#: Needle, characters between the begin of a key and its needle, kind and pattern.
+#: Keys whose fixed text is not at their beginning: the text, the characters in front of it, kind and pattern.
 _INNER: Final = (
-    (":AA", 10, "telegram bot token", _TELEGRAM),
-    ("Q~", 4, "azure client secret", _ENTRA),
-    ("-us", 32, "mailchimp api key", _MAILCHIMP),
+    # Telegram: id of the bot, and 35 characters that begin with AA (core.telegram.org/bots/api).
+    (":AA", (10, 9, 8), "telegram bot token", r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,36}"),
+    # Entra ID (Azure AD): three characters, a digit and `Q~` (learn.microsoft.com/entra).
+    ("Q~", (4,), "azure client secret", r"[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.-]{31,34}"),
+    # Mailchimp: a hash and the data centre (mailchimp.com/developer).
+    ("-us", (32,), "mailchimp api key", r"[0-9a-f]{32}-us\d{1,2}"),
 )
 
 
@@ -53,19 +48,17 @@ class Rule:
     pattern: str
     least: float
     start: str
-    compiled: list[re.Pattern[str]] = field(factory=list, eq=False, repr=False)
 
     def end_of(self, text: str, begin: int) -> int:
         """Return the end of the key that begins at `begin`, or -1."""
-        if not self.compiled:  # A pattern is compiled when its beginning is met first.
-            self.compiled.append(re.compile(f"(?:{self.pattern}){_AFTER}"))
-        found = self.compiled[0].match(text, begin)
+        found = _compiled(self.pattern).match(text, begin)
         if found is None:
             return -1
         value = found[0]
         if entropy(value) < self.least or not is_random(value[len(self.start) :]):
             return -1
-        return _REST.match(text, found.end()).end()  # type: ignore[union-attr]  # an empty match is a match
+        rest = _REST.match(text, found.end())
+        return found.end() if rest is None else rest.end()
 
 
 def provider_keys(text: str) -> Iterator[tuple[int, int, str]]:
@@ -91,13 +84,21 @@ def _key_at(text: str, begin: int, rules: Sequence[Rule]) -> Iterator[tuple[int,
 
 def _inner_keys(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield the keys whose fixed text is not at their beginning."""
-    for needle, before, kind, pattern in _INNER:
+    for needle, distances, kind, pattern in _INNER:
         at = text.find(needle)
         while at >= 0:
-            found = pattern.search(text, max(0, at - before), at + 60)
-            if found is not None and is_random(found[0][before:]):
-                yield found.start(), found.end(), kind
+            for begin in (at - distance for distance in distances if distance <= at):
+                found = _compiled(pattern).match(text, begin) if _BEFORE.match(text, begin) else None
+                if found is not None and is_random(found[0]):
+                    yield begin, found.end(), kind
+                    break
             at = text.find(needle, at + len(needle))
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Return the compiled pattern of a key. Patterns are compiled when their fixed text is met first."""
+    return re.compile(f"(?:{pattern}){_AFTER}")
 
 
 def _long_words(text: str) -> Iterator[tuple[str, int]]:
@@ -127,14 +128,18 @@ _BLANK: Final = re.compile(r"\s")
 def _rules() -> tuple[re.Pattern[str], Mapping[str, Sequence[Rule]]]:
     """Return the pattern of all beginnings, and the rules by beginning. Longer beginnings come first."""
     told = json.loads(files(__package__).joinpath("rules.json").read_text(encoding="utf-8"))
-    shapes = [(rule["kind"], rule["starts"], rule["pattern"], rule["entropy"] or 3.0) for rule in told["rules"]]
+    shapes = [
+        (rule["kind"], rule["starts"], rule["pattern"], rule["entropy"] or 3.0) for rule in told["rules"]
+    ]
     rules: defaultdict[str, list[Rule]] = defaultdict(list)
     for kind, starts, pattern, least in (*shapes, *OWN_SHAPES):
         for start in starts:
             rules[start].append(Rule(kind, pattern, least, start))
     ordered = sorted(rules, key=len, reverse=True)
     for start in ordered:  # `sk-proj-` is also a beginning of the rules of `sk-`.
-        rules[start] += [each for other in ordered if other != start and start.startswith(other) for each in rules[other]]
+        rules[start] += [
+            each for other in ordered if other != start and start.startswith(other) for each in rules[other]
+        ]
     return re.compile(_any_of(ordered)), rules
 
 

@@ -63,7 +63,9 @@ async def test_edit_and_append_warn_only_about_added_secrets(tmp_path: Path) -> 
         assert len(suspected(added)) == 1
         whole = await lithos.call("lithos_write", id=made["id"], content=f"both {old} {new}\n", agent="ann")
         assert not suspected(whole)
-        value = await lithos.call("lithos_note_update", id=made["id"], agent="ann", metadata={"k": made_key()})
+        value = await lithos.call(
+            "lithos_note_update", id=made["id"], agent="ann", metadata={"k": made_key()}
+        )
         assert len(suspected(value)) == 1
 
 
@@ -87,7 +89,10 @@ async def test_refused_secret_is_stored_nowhere(tmp_path: Path) -> None:
             ("lithos_write", {"id": made["id"], "content": f"token {key}", "request_id": "once-1"}),
             ("lithos_note_edit", {"id": made["id"], "op": "append", "text": f"token {key}"}),
             ("lithos_note_update", {"id": made["id"], "metadata": {"k": key}}),
-            ("lithos_task_create", {"title": "Deploy", "description": f"token {key}", "request_id": "once-2"}),
+            (
+                "lithos_task_create",
+                {"title": "Deploy", "description": f"token {key}", "request_id": "once-2"},
+            ),
         ]
         for name, arguments in calls:
             answer = await lithos.call(name, **arguments, agent="ann")

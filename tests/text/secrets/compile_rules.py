@@ -66,7 +66,12 @@ def compiled(given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if _CONTEXT.search(pattern):
             continue
         starts = beginnings(pattern)
-        if not starts or min(map(len, starts)) < _LEAST or all(map(str.isalpha, starts)) and _is_short(starts):
+        if (
+            not starts
+            or min(map(len, starts)) < _LEAST
+            or all(map(str.isalpha, starts))
+            and _is_short(starts)
+        ):
             continue
         entropy = re.search(r'entropy\(finding\["secret"\]\) <=? ([\d.]+)', rule.get("filter", ""))
         yield {
