@@ -68,10 +68,10 @@ from lithos.notes.writing.deferred_removal import Keeper
 from lithos.notes.writing.editing import Outlines
 from lithos.notes.writing.ports import ChangeGate, NoteIndex, VersionRecorder, VersionStore
 from lithos.notes.writing.preparation import Preparation
-from lithos.notes.writing.secret_check import SecretCheck
 from lithos.server.mcp.resource_pages import Library, ResourceChanges
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.ports import NotePorts
+from lithos.text.secrets.policy import SecretPolicy
 
 
 def make_records(rows: ScannedRows) -> NoteRecords:
@@ -152,7 +152,7 @@ def make_writer(
     kept = partial(kept_versions, versions)
     writer = Writer(preparation, applying, publisher, keeper.take, outlines, gate, kept)
     writer.scopes = scopes
-    writer.secrets = SecretCheck(storage.secrets)
+    writer.secrets = SecretPolicy(storage.secrets)
     return writer
 
 

@@ -47,10 +47,12 @@ from lithos.notes.writing.change_gate import (
     approved,
     check_scope,
     decided_on,
+    is_long,
     may_write,
     only_proposed,
     paths_of,
     proposes_nothing,
+    with_warnings,
     without_foreign,
 )
 from lithos.notes.writing.editing import EditPreparation, Outlines, edit_source
@@ -84,9 +86,9 @@ from lithos.notes.writing.preparation import FILE_GONE, Preparation, Prepared
 from lithos.notes.writing.rebasing import Rebased, rebase
 from lithos.notes.writing.recording import NotKept, version_of
 from lithos.notes.writing.restoring import RestorePreparation
-from lithos.notes.writing.secret_check import SecretCheck
 from lithos.notes.writing.write_rules import keys_of
 from lithos.text.outline.section_edit import Edited
+from lithos.text.secrets.policy import SecretPolicy
 
 log = get_logger("lithos.writer")
 
@@ -170,7 +172,7 @@ class Writer:
         #: The paths that each agent may change. The services add the rules for tokens.
         self.scopes = WriteScopes()
         #: The check of changes for secrets. The capability sets it from the settings.
-        self.secrets = SecretCheck()
+        self.secrets = SecretPolicy()
         self._gate = gate
         self._outside = Outside(
             preparation.catalogue, applying.files, applying.blocking, preparation.clock, versions
@@ -277,7 +279,8 @@ class Writer:
             if isinstance(job.request, MoveNote):
                 job.prepared = await self._moving.plan(job.request, job.prepared, self._files, self._blocking)
             job.prepared = approved(job.prepared, job.request)
-            job.prepared = await self.secrets.check(job.request, job.prepared, job.source, self._blocking)
+            warn = partial(with_warnings, self.secrets, job.request, job.prepared, job.source)
+            job.prepared = await self._blocking.run(warn) if is_long(job.prepared) else warn()
             place = await self._place_of(job)
         except LithosError as refusal:
             job.reply = refusal
@@ -369,7 +372,7 @@ class Writer:
         allowed = takewhile(lambda job: may_write(self.scopes, job.request, path, reals), first.followers)
         requests = [each.request for each in allowed if isinstance(each.request, EditNote)]
         together = await self._editing.prepare_together(
-            first.prepared, first.source, requests, self._edit, self.secrets.check_next
+            first.prepared, first.source, requests, self._edit, partial(with_warnings, self.secrets)
         )
         joined = [first, *first.followers][: len(together)]
         for job, prepared in zip(joined, together, strict=True):

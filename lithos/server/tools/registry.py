@@ -37,7 +37,7 @@ from lithos.server.tools.declaring import CONNECTOR, OWN, PROFILES, Answer, Tool
 from lithos.server.tools.fitting import UNPAGED, AnswerWithImage, fit
 from lithos.server.tools.ports import AgentProjects, NotePorts
 from lithos.server.tools.request_ids import serve_once
-from lithos.server.tools.secret_arguments import SecretArguments
+from lithos.text.secrets.policy import SecretPolicy
 
 #: Parameter with which clients of upstream's Lithos filter by agent.
 _FILTER: Final = CALLERS[0]
@@ -224,6 +224,12 @@ def is_listed(tool: Tool, server: ServerConfig) -> bool:
     return tool.profile in shown and (server.legacy_tools or not tool.is_legacy)
 
 
+def _with_warnings(answer: Answer, warned: Sequence[str]) -> Answer:
+    if answer is None or not warned:
+        return answer
+    return {**answer, "warnings": [*answer.get("warnings", ()), *warned]}
+
+
 class Tools:
     """All tools of one server, in fixed order."""
 
@@ -258,7 +264,7 @@ class Tools:
         self._meter = ToolMeter(using.get(Metrics))
         begin_tools(using.get(Metrics), tools, has_connectors=has_connectors)
         self._admission = Admission()
-        self._secrets = SecretArguments(using.get(StorageConfig).secrets)
+        self._secrets = SecretPolicy(using.get(StorageConfig).secrets)
         self._told = using.get(AgentProjects)
 
     def acting_as(self, principal: Principal) -> ActingTools:
@@ -307,7 +313,6 @@ class Tools:
             arguments = admit(principal, tool, self._as_meant(tool, arguments))
             arguments = await tool.reader.with_ids(arguments, self._notes.locate, self._notes.identify)
             given, offset = self._as_spelled(tool, tool.reader.read(arguments)), tool.reader.offset(arguments)
-            warned = self._suspected(tool, arguments, principal)
             if tool.writes_notes:
                 await self._opening.wait_known()
             elif is_early and "path" not in arguments:
@@ -317,8 +322,6 @@ class Tools:
                 answer = self._fit(tool, answer, offset, given, is_full=principal.is_own)
             if tool.paged.content and answer is not None:
                 self._remember(given, answer, offset, principal)
-            if warned and answer is not None:
-                answer = {**answer, "warnings": [*answer.get("warnings", ()), *warned]}
             outcome, error = "ok", None
         except LithosError as refusal:
             outcome, error = "error", refusal.code
@@ -344,7 +347,7 @@ class Tools:
         """
         if "R" in tool.hints or tool.counts or principal.is_own:  # The writer checks what counts as a note.
             return ()
-        return self._secrets.check(arguments)
+        return self._secrets.of_arguments(arguments)
 
     def _early(self, answer: Mapping[str, Any], *, is_of_one: bool) -> dict[str, Any]:
         """Return the keys that report that notes may be missing.
@@ -444,11 +447,16 @@ class Tools:
         principal: Principal,
         arguments: Mapping[str, Any],
     ) -> Answer:
-        """Serve a call. If the caller has already used the `request_id`, return the first answer."""
+        """Serve a call. If the caller has already used the `request_id`, return the first answer.
+
+        Secrets in arguments are refused before anything of the call is stored.
+        """
+        warned = self._suspected(tool, arguments, principal)
         request_id = tool.reader.request_id(arguments)
         if request_id is None:
-            return await self._serve(tool, given, principal, arguments)
-        return await serve_once(
+            answer = await self._serve(tool, given, principal, arguments)
+            return _with_warnings(answer, warned)
+        answer = await serve_once(
             self._using,
             tool,
             given,
@@ -456,6 +464,7 @@ class Tools:
             request_id,
             lambda call: self._serve(tool, call, principal, arguments),
         )
+        return _with_warnings(answer, warned)
 
     def _fit(self, tool: Tool, answer: Answer, offset: int, given: object, *, is_full: bool) -> Answer:
         """Return the answer within the size limit. It is compact unless `is_full` is set."""

@@ -46,22 +46,26 @@ _VALUES: Final = {
 _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _BETWEEN: Final = "_-. "
 #: Ends of the part of a name before `key`, for keys that are secret.
-_SECRET_KEY: Final = tuple(
-    "api access secret private encryption encrypt signing signature auth authorization master service account "
-    "shared license licence subscription webhook session jwt hmac app application consumer client storage deploy "
-    "fernet cipher aes admin".split()
-)
+_SECRET_KEY: Final = (
+    "api", "access", "secret", "private", "encryption", "encrypt", "signing", "signature", "auth",
+    "authorization", "master", "service", "account", "shared", "license", "licence", "subscription",
+    "webhook", "session", "jwt", "hmac", "app", "application", "consumer", "client", "storage",
+    "deploy", "fernet", "cipher", "aes", "admin",
+)  # fmt: skip
 #: Ends of the part of a name before `token`, for tokens that are not secret.
-_PUBLIC_TOKEN: Final = tuple(
-    "page next previous continuation continue sync csrf xsrf cursor resume pagination stop eos bos pad unk mask "
-    "sep cls special max num per total prompt completion input output invalidation fencing idempotency "
-    "concurrency change delta start end design cancellation cancel lock public device".split()
-)
+_PUBLIC_TOKEN: Final = (
+    "page", "next", "previous", "continuation", "continue", "sync", "csrf", "xsrf", "cursor", "resume",
+    "pagination", "stop", "eos", "bos", "pad", "unk", "mask", "sep", "cls", "special", "max", "num",
+    "per", "total", "prompt", "completion", "input", "output", "invalidation", "fencing", "idempotency",
+    "concurrency", "change", "delta", "start", "end", "design", "cancellation", "cancel", "lock",
+    "public", "device",
+)  # fmt: skip
 #: Ends of the part of a name before `token`, for tokens that are always secret.
-_STRONG_TOKEN: Final = tuple(
-    "access auth api bearer refresh secret personal deploy bot session admin service private oauth id app github "
-    "gitlab npm slack vault ci registry gh hf pypi webhook user client".split()
-)
+_STRONG_TOKEN: Final = (
+    "access", "auth", "api", "bearer", "refresh", "secret", "personal", "deploy", "bot", "session",
+    "admin", "service", "private", "oauth", "id", "app", "github", "gitlab", "npm", "slack", "vault",
+    "ci", "registry", "gh", "hf", "pypi", "webhook", "user", "client",
+)  # fmt: skip
 _HEADER_VALUE: Final = re.compile(r"(?:bearer|basic) +(?P<value>[A-Za-z0-9._~+/=-]{12,4000})", re.IGNORECASE)
 _SIGNATURE: Final = re.compile(r"(?<=[?&;])sig=(?P<value>[A-Za-z0-9%+/=_-]{40,100})", re.IGNORECASE)
 #: Characters that end a sentence or a list and not a value.

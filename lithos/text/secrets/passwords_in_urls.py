@@ -14,10 +14,11 @@ _USER_INFO: Final = re.compile(
     r"://[^\s:@/\"'`<>|\\]{0,128}:(?P<password>[^\s@/\"'`<>|\\]{3,256})@(?=[A-Za-z0-9\[$_-])"
 )
 #: Words that stand for a password in documentation and in local set-ups.
-_COMMON: Final = frozenset(
-    "password passwd pass pwd secret user username admin root postgres mysql guest test token pw abc foo bar "
-    "x-oauth-basic x-access-token oauth2 minioadmin rabbitmq mongo redis dev development local localhost".split()
-)
+_COMMON: Final = frozenset({
+    "password", "passwd", "pass", "pwd", "secret", "user", "username", "admin", "root", "postgres",
+    "mysql", "guest", "test", "token", "pw", "abc", "foo", "bar", "x-oauth-basic", "x-access-token",
+    "oauth2", "minioadmin", "rabbitmq", "mongo", "redis", "dev", "development", "local", "localhost",
+})  # fmt: skip
 
 
 def passwords_in_urls(text: str) -> Iterator[tuple[int, int, str]]:
