@@ -1,8 +1,8 @@
 """Measure the mask of secrets: how many made-up secrets it finds, false finds, and time.
 
-`python -m bench.secrets` prints one JSON line: the shares on the seeded set of `tests/text/secrets/made.py`, and
-the milliseconds for 100 KB of texts without secrets (best and median of `--rounds`). `--corpus DIR` also scans the
-text files of a folder and lists what was found there, masked.
+`python -m bench.secrets` prints one JSON line: the shares on the seeded set of `tests/text/secrets/made.py`,
+and the milliseconds for 100 KB of texts without secrets (best and median of `--rounds`). `--corpus DIR` also
+scans the text files of a folder and lists place and kind of each find.
 """
 
 from __future__ import annotations

@@ -69,7 +69,8 @@ class StorageConfig:
     secrets: Literal["warn", "refuse", "off"] = setting(
         "warn",
         "What happens if an agent writes text that looks like a password or a key into a note, a task, a "
-        "finding or an edge. `warn` stores the text and names the line in the answer. `refuse` stores nothing.",
+        "finding or an edge. `warn` stores the text and names the line in the answer, and `refuse` "
+        "stores nothing.",
     )
 
     @property

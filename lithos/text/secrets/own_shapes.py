@@ -11,7 +11,7 @@ from typing import Final
 Shape = tuple[str, tuple[str, ...], str, float]
 
 OWN_SHAPES: Final[tuple[Shape, ...]] = (
-    # JSON web token (RFC 7519): base64url of `{"`, then payload and signature. Tokens without a signature too.
+    # JSON web token (RFC 7519): base64url of `{"`, payload, and a signature that may be empty.
     (
         "json web token", ("eyJ",),
         r"eyJ[A-Za-z0-9_-]{8,2000}\.eyJ[A-Za-z0-9_-]{8,6000}\.[A-Za-z0-9_-]{0,2000}", 3.5,
@@ -27,7 +27,7 @@ OWN_SHAPES: Final[tuple[Shape, ...]] = (
     ("api key", ("sk-",), r"sk-[A-Za-z0-9]{32,64}", 3.3),
     # Hugging Face (huggingface.co/docs/hub/security-tokens).
     ("hugging face token", ("hf_", "api_org_"), r"(?:hf|api_org)_[A-Za-z0-9]{30,40}", 3.5),
-    # Google: OAuth client secret, access and refresh tokens (developers.google.com/identity/protocols/oauth2).
+    # Google: OAuth client secret, access and refresh tokens (developers.google.com/identity).
     ("google client secret", ("GOCSPX-",), r"GOCSPX-[A-Za-z0-9_-]{24,40}", 3.0),
     ("google access token", ("ya29.",), r"ya29\.[A-Za-z0-9_-]{30,1000}", 3.5),
     ("google refresh token", ("1//0",), r"1//0[A-Za-z0-9_-]{40,200}", 3.5),
@@ -49,7 +49,10 @@ OWN_SHAPES: Final[tuple[Shape, ...]] = (
     # HashiCorp Vault, service tokens (developer.hashicorp.com/vault/docs/concepts/tokens).
     ("vault token", ("hvs.",), r"hvs\.[A-Za-z0-9_-]{24,200}", 3.0),
     # Incoming webhooks. Who has the address may post (api.slack.com, discord.com/developers).
-    ("slack webhook", ("hooks.slack.com/",), r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{40,80}", 3.0),
+    (
+        "slack webhook", ("hooks.slack.com/",),
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{40,80}", 3.0,
+    ),
     (
         "discord webhook", ("discord.com/api/webhooks/", "discordapp.com/api/webhooks/"),
         r"discord(?:app)?\.com/api/webhooks/\d{17,20}/[A-Za-z0-9_-]{60,80}", 3.0,

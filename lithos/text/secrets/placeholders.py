@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
 from math import log2
 from typing import Final
 
@@ -60,7 +61,7 @@ def is_random(body: str) -> bool:
     """Return whether the part of a key after its fixed beginning is random, and not a word."""
     if any(map(str.isdigit, body)) or not any(map(str.islower, body)):
         return not is_placeholder(body)
-    switches = sum(a.islower() != b.islower() for a, b in zip(body, body[1:], strict=False))
+    switches = sum(a.islower() != b.islower() for a, b in pairwise(body))
     return switches * 4 >= len(body) and not is_placeholder(body)
 
 

@@ -80,7 +80,7 @@ async def test_value_filled_into_an_existing_name_warns(tmp_path: Path) -> None:
 
 
 async def test_refused_secret_is_stored_nowhere(tmp_path: Path) -> None:
-    """Behaviours 329 and 422: no file of the data directory has the value: no store, index, journal or log."""
+    """Behaviours 329 and 422: no store, index, journal or log has the value."""
     key = made_key()
     async with serving(tmp_path, storage={"secrets": "refuse"}) as lithos:
         made = await lithos.call("lithos_write", title="Plain", content="Nothing.\n", agent="ann")

@@ -1,9 +1,9 @@
 """Compile the rules of Betterleaks (MIT licence) into `lithos/text/secrets/rules.json`.
 
 `python -m tests.text.secrets.compile_rules betterleaks.toml VERSION` reads the file that the program
-`betterleaks` embeds. Only rules for keys with a fixed beginning are taken: such a key is recognised without the
-words around it, and a scan finds its beginning fast. A key without a fixed beginning is found by the name in
-front of it (`assignments.py`).
+`betterleaks` embeds. Only rules for keys with a fixed beginning are taken: such a key is recognised without
+the words around it, and a scan finds its beginning fast. A key without a fixed beginning is found by the name
+in front of it (`assignments.py`).
 
 The pattern of a rule is written for Go. It is translated, and what it demands of the neighbours of a key is
 left out, because `rules.py` demands it for all keys.
@@ -17,11 +17,11 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
 
 # The standard library has no public parser of patterns. This module runs only by hand.
 from re import _constants as opcodes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any, Final
 
 #: Words in the ids of rules for values that are not secret, such as addresses and public keys.
 _PUBLIC: Final = re.compile(
@@ -66,12 +66,7 @@ def compiled(given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if _CONTEXT.search(pattern):
             continue
         starts = beginnings(pattern)
-        if (
-            not starts
-            or min(map(len, starts)) < _LEAST
-            or all(map(str.isalpha, starts))
-            and _is_short(starts)
-        ):
+        if not starts or _is_short(starts):
             continue
         entropy = re.search(r'entropy\(finding\["secret"\]\) <=? ([\d.]+)', rule.get("filter", ""))
         yield {
@@ -84,7 +79,9 @@ def compiled(given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _is_short(starts: set[str]) -> bool:
-    return min(map(len, starts)) < 4
+    """Return whether beginnings are too short, above all if they consist of letters alone."""
+    shortest = min(map(len, starts))
+    return shortest < _LEAST or (shortest <= _LEAST and all(map(str.isalpha, starts)))
 
 
 def kind_of(name: str) -> str:
@@ -170,7 +167,7 @@ def main(source: str, version: str) -> None:
     lines = ",\n".join(f"    {json.dumps(rule)}" for rule in rules)
     head = json.dumps(told, indent=2).removesuffix("\n}")
     target.write_text(f'{head},\n  "rules": [\n{lines}\n  ]\n}}\n', encoding="utf-8")
-    print(f"{len(rules)} rules, {target.stat().st_size:,} bytes")
+    sys.stdout.write(f"{len(rules)} rules, {target.stat().st_size:,} bytes\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Made-up secrets and texts that only look like secrets, from a seed.
 
 Secrets are put together at run time from parts, so that scanners of repositories do not report this file.
-`secrets(seed)` and `look_alikes(seed)` return texts of one to thirty lines. The value of a secret is known, so a
+`secrets(seed)` and `look_alikes(seed)` return texts. The value of a secret is known, so a
 test can check that nothing of it stays visible.
 """
 
@@ -59,7 +59,9 @@ PROVIDERS: Final[dict[str, Maker]] = {
     "gitlab": _joined("glp", "at-", _of(URL, 20)),
     "aws": _joined("AK", "IA", _of("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 16)),
     "slack bot": _joined("xo", "xb-", _of("23456789", 12), "-", _of("23456789", 12), "-", _of(ALNUM, 24)),
-    "slack hook": _joined("https://hooks.sl", "ack.com/services/T", _of(ALNUM, 9), "/B", _of(ALNUM, 10), "/", _of(ALNUM, 24)),
+    "slack hook": _joined(
+        "https://hooks.sl", "ack.com/services/T", _of(ALNUM, 9), "/B", _of(ALNUM, 10), "/", _of(ALNUM, 24)
+    ),
     "stripe": _joined("sk", "_live_", _of(ALNUM, 24)),
     "openai": _joined("sk", "-proj-", _of(URL, 74), "T3Blb", "kFJ", _of(URL, 74)),
     "openai old": _joined("sk", "-", _of(ALNUM, 20), "T3Blb", "kFJ", _of(ALNUM, 20)),
@@ -86,7 +88,8 @@ PROVIDERS: Final[dict[str, Maker]] = {
 #: Where a key of a provider may stand. `{}` is the key.
 PLACES: Final = (
     "export API={}", "key: {}", 'client = Client("{}")', "use `{}` for the test server.", "It is {}.",
-    '{{"value": "{}"}}', "curl -H 'X-Key: {}' https://api.internal/", "a\\n{}\\nb", "({})", "\x1b[32m{}\x1b[0m",
+    '{{"value": "{}"}}', "curl -H 'X-Key: {}' https://api.internal/",
+    "a\\n{}\\nb", "({})", "\x1b[32m{}\x1b[0m",
 )  # fmt: skip
 
 
@@ -156,7 +159,7 @@ def secrets(seed: int = 1) -> Iterator[tuple[str, str, str]]:
 #: Look-alikes. Each takes a generator of random numbers and returns a text without a secret.
 _FALSE: Final[tuple[Maker, ...]] = (
     lambda r: hashlib.sha256(r.randbytes(8)).hexdigest(),
-    lambda r: f"commit {hashlib.sha1(r.randbytes(8)).hexdigest()}",  # noqa: S324  # a commit id, not a protection
+    lambda r: f"commit {hashlib.sha1(r.randbytes(8)).hexdigest()}",  # a commit id, not a protection
     lambda r: f"md5: {_of(HEX, 32)(r)}",
     lambda r: f"id: {uuid.UUID(int=r.getrandbits(128), version=4)}",
     lambda r: f'"token_id": "{uuid.UUID(int=r.getrandbits(128), version=4)}"',
@@ -166,14 +169,14 @@ _FALSE: Final[tuple[Maker, ...]] = (
     lambda r: f'checksum = "{_of(HEX, 64)(r)}"',
     lambda r: "AKIA" + "IOSFODNN7" + "EXAMPLE",
     lambda r: "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCY" + "EXAMPLEKEY",
-    lambda r: f"api_key: {r.choice(['your-api-key-here', 'YOUR_API_KEY', 'changeme', 'xxxxxxxxxxxxxxxxxxxx', '...'])}",
+    lambda r: f"api_key: {r.choice(['your-api-key-here', 'changeme', 'x' * 20, '...'])}",
     lambda r: f"token: {r.choice(['<token>', '$TOKEN', '${TOKEN}', '{{ token }}', '%TOKEN%', '[redacted]'])}",
     lambda r: f"GITHUB_TOKEN: ${{{{ secrets.{_of(string.ascii_uppercase, 6)(r)} }}}}",
     lambda r: f"password = os.environ['{_of(string.ascii_uppercase, 8)(r)}_PASSWORD']",
     lambda r: f"self.token = config.auth.{_of(string.ascii_lowercase, 8)(r)}_token",
     lambda r: f"password: process.env.{_of(string.ascii_uppercase, 9)(r)}",
     lambda r: "Passwords: required, at least 12 characters, hashed with argon2id or bcrypt.",
-    lambda r: f"The token expires after {r.randrange(90)} days; the key rotates on 2026-{r.randrange(10, 13)}-01.",
+    lambda r: f"The token expires after {r.randrange(90)} days, the key on 2026-{r.randrange(10, 13)}-01.",
     lambda r: f"max_tokens: {r.randrange(10**6)}",
     lambda r: f"next_page_token: {_of(ALNUM, 40)(r)}",
     lambda r: f"cache_key={_of(HEX, 40)(r)}",
@@ -203,7 +206,7 @@ _FALSE: Final[tuple[Maker, ...]] = (
     lambda r: f"arn:aws:iam::{r.randrange(10**11, 10**12)}:role/deploy-{_of(string.ascii_lowercase, 8)(r)}",
     lambda r: f"Bearer <{_of(string.ascii_lowercase, 8)(r)}>, or Authorization: Bearer $TOKEN",
     lambda r: f"docker.io/library/app@sha256:{_of(HEX, 64)(r)}",
-    lambda r: f"Use a basic authentication{r.choice(['', ' scheme', ' header'])}, never bearer authentication.",
+    lambda r: f"Use basic authentication{r.choice(['', ' schemes', ' headers'])}, never bearer tokens.",
     lambda r: f"[secret: github token] and SESSION_SECRET=[secret: secret value] {r.randrange(9)}",
 )  # fmt: skip
 

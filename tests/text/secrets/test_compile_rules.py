@@ -1,4 +1,4 @@
-"""The rules of Betterleaks are translated from Go's patterns, and only keys with a fixed beginning are taken."""
+"""Rules are translated from Go's patterns, and only keys with a fixed beginning are taken."""
 
 from __future__ import annotations
 

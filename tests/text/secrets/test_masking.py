@@ -18,9 +18,9 @@ GENERATOR = random.Random(7)
 KEY = "gh" + "p_" + "".join(GENERATOR.choices(string.ascii_letters + string.digits, k=36))
 #: Beginnings of secrets that are repeated without an end.
 REPEATED = (
-    "-----BEGIN PRIVATE" + " KEY-----\n", "-----END PRIVATE" + " KEY-----\n", "-----BEGIN ", "eyJ", "eyJaaaaaaaa.",
-    "-eyJaaaaaaaa", "password=", "password: a", "api_key=\"", "://a:b", "://", "key-", "sk-", "glc_", "bearer a",
-    "basic aaaa", "aaaa\\n", "AAAAaaaa1111\n", ":AA", "1:AA", "Q~", "--token ", "token | ", "token: a=",
+    "-----BEGIN PRIVATE" + " KEY-----\n", "-----END PRIVATE" + " KEY-----\n", "-----BEGIN ", "eyJ",
+    "eyJaaaaaaaa.", "-eyJaaaaaaaa", "password=", "password: a", "api_key=\"", "://a:b", "://", "key-",
+    "sk-", "glc_", "bearer a", "basic aaaa", "aaaa\\n", "AAAAaaaa1111\n", ":AA", "1:AA", "Q~", "--token ", "token | ", "token: a=",
 )  # fmt: skip
 #: Parts of random texts.
 PARTS = [*"aA1 \n:=\"'`-_/.@\\{}$", "password", "token", "İ", *REPEATED, KEY]
@@ -39,7 +39,7 @@ def test_made_up_secrets_are_found_and_nothing_of_them_stays(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [11, 12])
 def test_look_alikes_are_left_alone(seed: int) -> None:
-    """Hashes, UUIDs, checksums, images, examples, placeholders and variables: at most 2 of 1,000 are masked."""
+    """Hashes, UUIDs, checksums, images, examples and variables: at most 2 of 1,000 are masked."""
     made = list(look_alikes(seed))
     masked = [text for text in made if mask(text) != text]
     assert len(made) == LOOK_ALIKES
