@@ -133,3 +133,13 @@ async def test_task_and_finding_warn_with_kind_and_line(tmp_path: Path) -> None:
         assert key not in str(posted)
         row = await lithos.call("lithos_task_update", **finding, metadata={"password": password})
         assert "password" in suspected(row)[0]
+
+
+async def test_compact_answer_keeps_the_warning(tmp_path: Path) -> None:
+    async with serving(tmp_path, server={"answers": "compact"}) as lithos:
+        note = await lithos.call("lithos_write", title="A", content=f"token {made_key()}", agent="ann")
+        task = await lithos.call(
+            "lithos_task_create", title="A", description=f"token {made_key()}", agent="ann"
+        )
+        assert suspected(note)
+        assert suspected(task)

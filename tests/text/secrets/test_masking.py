@@ -19,8 +19,9 @@ KEY = "gh" + "p_" + "".join(GENERATOR.choices(string.ascii_letters + string.digi
 #: Beginnings of secrets that are repeated without an end.
 REPEATED = (
     "-----BEGIN PRIVATE" + " KEY-----\n", "-----END PRIVATE" + " KEY-----\n", "-----BEGIN ", "eyJ",
-    "eyJaaaaaaaa.", "-eyJaaaaaaaa", "password=", "password: a", "api_key=\"", "://a:b", "://", "key-",
-    "sk-", "glc_", "bearer a", "basic aaaa", "aaaa\\n", "AAAAaaaa1111\n", ":AA", "1:AA", "Q~", "--token ", "token | ", "token: a=",
+    "eyJaaaaaaaa.", "-eyJaaaaaaaa", "password=", "password: a", 'api_key="', "://a:b", "://", "key-", "sk-",
+    "glc_", "bearer a", "basic aaaa", "aaaa\\n", "AAAAaaaa1111\n", ":AA", "1:AA", "Q~", "--token ",
+    "token | ", "token: a=",
 )  # fmt: skip
 #: Parts of random texts.
 PARTS = [*"aA1 \n:=\"'`-_/.@\\{}$", "password", "token", "İ", *REPEATED, KEY]
