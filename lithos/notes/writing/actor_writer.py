@@ -280,7 +280,8 @@ class Writer:
                 job.prepared = await self._moving.plan(job.request, job.prepared, self._files, self._blocking)
             job.prepared = approved(job.prepared, job.request)
             warn = partial(with_warnings, self.secrets, job.request, job.prepared, job.source)
-            job.prepared = await self._blocking.run(warn) if is_long(job.prepared) else warn()
+            is_slow = is_long(job.prepared) or not self.secrets.is_ready
+            job.prepared = await self._blocking.run(warn) if is_slow else warn()
             place = await self._place_of(job)
         except LithosError as refusal:
             job.reply = refusal

@@ -13,6 +13,7 @@ from attrs import frozen
 from lithos.kernel.values.errors import InvalidInput
 from lithos.text.secrets.changes import added_secrets
 from lithos.text.secrets.masking import find_secrets
+from lithos.text.secrets.provider_keys import are_rules_read
 
 #: Maximum number of secrets that an answer names.
 MOST: Final = 5
@@ -27,6 +28,11 @@ class SecretPolicy:
     """What happens to a text with secrets. `mode` is the setting `storage.secrets`."""
 
     mode: Literal["warn", "refuse", "off"] = "off"
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether a search is fast. The first search reads the rules, and should run in a thread."""
+        return self.mode == "off" or are_rules_read()
 
     def of_file(self, path: str, old: bytes, new: bytes) -> tuple[str, ...]:
         """Return the warnings about secrets that a change adds to a file.
