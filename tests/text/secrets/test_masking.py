@@ -94,6 +94,12 @@ def test_any_text_has_ordered_spans_that_do_not_overlap(text: str) -> None:
         last = end
 
 
+def test_letter_that_equals_an_ascii_letter_in_another_case_is_no_error() -> None:
+    """The Kelvin sign matches `k` when case is ignored, but it is not base64."""
+    text = "basic aaaaaaa\u212aaaaa"
+    assert mask(text) == text
+
+
 def test_upper_case_dotted_letter_does_not_shift_positions() -> None:
     """`İ` has a longer lower case, which would move all positions after it."""
     value = "Xk9!" + "qT2vLm8z"
