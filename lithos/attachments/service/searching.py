@@ -33,7 +33,8 @@ from lithos.search.service.other_files import OtherHit, OtherQuery
 from lithos.search.service.similarity_floors import judged_part
 from lithos.search.settings import SearchConfig
 from lithos.text.query import QuerySyntaxError, begin_last, parse_query, words_of
-from lithos.text.snippet import WINDOW, Terms, find_passage
+from lithos.text.snippet import Terms, find_passage
+from lithos.text.snippet_bounds import WINDOW
 
 log = get_logger("lithos.attachments")
 
