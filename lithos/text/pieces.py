@@ -65,7 +65,7 @@ def line_pieces(text: str, start: int, end: int, *, keeps: str) -> Iterator[tupl
     while end - start > PIECE:
         stop = start + PIECE
         found = (text.rfind(mark, start, stop) + len(mark) for mark in ("\n\n", "\n", " "))
-        stop = next((each for each in found if each > start + 1), stop)
+        stop = next((each for each in found if each > start + 1), whole(text, stop, start))
         while keeps and stop < end and text[stop] == keeps:
             stop += 1
         yield start, stop

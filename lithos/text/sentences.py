@@ -83,15 +83,31 @@ PLAIN_END: Final = re.compile(rf"[.!?{_STARTS}](?:(?<=[.!?])(?=\s)|{_END})")
 CLOSED_END: Final = re.compile(rf"[.!?…{_STARTS}](?:(?<=[.!?…]){_CLOSED}|{_END})")
 #: The same as `PLAIN_END`, followed by the white space between two sentences as the last group.
 GAP: Final = re.compile(rf"[.!?{_STARTS}](?:(?<=[.!?])(\s+)|(?:{_END})(\s*))")
+#: The same with closing marks, for the sentence around a link.
+LINK_END: Final = re.compile(rf"[.!?…{_STARTS}](?:(?<=[.!?…])[)\"'”’]{{0,2}}\s+|(?:{_END})\s*)")
 #: Characters between which a large text must not be divided to search for `GAP`.
 GAP_CHARACTERS: Final = rf"\s!?{_ENDS}{re.escape(_CLOSING)}"
+
+#: The position after an end that needs no white space and its closing marks, for patterns that split there.
+AFTER_END: Final = (
+    rf"(?:(?<=[{_ENDS}])|(?<=[{_ENDS}][{_CLOSING_WIDE}])|(?<=[{_ENDS}][{_CLOSING_WIDE}]{{2}})"
+    rf"|(?<={_GREEK}[{_SEMICOLONS}])(?=\s)|{_CLAUSE_END})(?![{_ENDS}!?{_CLOSING_WIDE}])"
+)
 
 _WHOLE: Final = re.compile(
     rf"[.!?…{_ENDS}][{re.escape(_CLOSING)}]{{0,1}}\Z|(?<=[{_ENDS}])[{_CLOSING_WIDE}]{{2,3}}\Z"
     rf"|{_GREEK}[{_SEMICOLONS}][{re.escape(_CLOSING)}]{{0,1}}\Z"
 )
+_REST: Final = re.compile(rf"[{_ENDS}{_CLOSING_WIDE}][{_ENDS}!?]{{0,8}}[{_CLOSING_WIDE}]{{0,3}}")
 _CLAUSE: Final = re.compile(rf"[{_THAI_END}]{_CLAUSE_END}")
 _ASKS: Final = re.compile(rf"[?:…：︰{_QUESTIONS}]\Z|{_GREEK}[{_SEMICOLONS}]\Z")
+
+
+def whole_end(text: str, at: int) -> int:
+    """Return the end of a sentence that was found up to `at`. Further closing marks belong to it."""
+    if at < len(text) and text[at] > "\x7f" and (found := _REST.match(text, max(0, at - 1))) is not None:
+        return found.end()
+    return at
 
 
 def is_end(text: str, at: int) -> bool:

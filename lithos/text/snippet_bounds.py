@@ -11,7 +11,16 @@ from typing import Final
 
 from lithos.kernel.values.graphemes import beginning, whole
 from lithos.text.excerpt_bounds import expects_more, first_block
-from lithos.text.sentences import CLAUSES, LINES, SENTENCES, Edges, is_clause_end, is_end, last_match
+from lithos.text.sentences import (
+    CLAUSES,
+    LINES,
+    SENTENCES,
+    Edges,
+    is_clause_end,
+    is_end,
+    last_match,
+    whole_end,
+)
 
 #: Target length of a snippet in characters.
 WINDOW: Final = 300
@@ -97,12 +106,12 @@ def ending(text: str, begin: int, end: int, stop: int, edges: Edges) -> int:
     """
     found = last_match(edges.settled, text, end, stop + 1)
     if found is not None:
-        at = found.end()
+        at = whole_end(text, found.end())
         if "\n#" not in text[begin:at] or not expects_more(text[begin:at]):
             return at
     found = last_match(edges.edge, text, end, stop + 1) or edges.edge.search(text, stop, stop + REACH)
     if found is not None:
-        return _past_question(text, begin, found.end())
+        return _past_question(text, begin, whole_end(text, found.end()))
     if stop + REACH >= len(text):
         return len(text)
     line = text.rfind("\n", end, stop + 1)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from lithos.search.ranking.prompt_match import parts_of
+from lithos.server.tools.short_snippets import shorten
 from lithos.text.chunk import chunk_text
 from lithos.text.excerpt_bounds import expects_more
 from lithos.text.sentences import PLAIN_END
-from lithos.text.snippet import truncate
+from lithos.text.snippet import Terms, find_passage, truncate
 
 SENTENCES = {
     "Chinese": ("汽车的保险每年三百欧元。", "它赔偿别人的损失！", "他说：“谁付款？”", "一月份付款。"),
@@ -74,3 +76,21 @@ def test_other_ends_expect_nothing(text: str) -> None:
 @pytest.mark.parametrize("text", ["x; y", "a.b", "3.5", "ก็1 ก", "ราคา 312 ยูโร", "ต่าง ๆ ที่", "x ก"])
 def test_marks_within_words_numbers_and_code_end_nothing(text: str) -> None:
     assert PLAIN_END.search(text) is None
+
+
+@pytest.mark.parametrize("script", SENTENCES)
+def test_snippet_consists_of_whole_sentences(script: str) -> None:
+    """behaviour 421: and so does the short snippet of a compact answer."""
+    sentences = tuple(each.strip() for each in SENTENCES[script])
+    filler = "".join(SENTENCES[script]) * 10
+    found = find_passage(f"{filler}NEEDLE {filler}", Terms.of("needle", {})).text
+    for most in (400, 120):
+        shown = shorten(found, Terms.of("needle", {}), most).removeprefix("...")
+        assert "NEEDLE" in shown
+        assert shown.startswith((*sentences, "NEEDLE"))
+        assert shown.endswith(sentences)
+
+
+def test_prompt_is_divided_into_sentences_of_its_script() -> None:
+    assert parts_of("यह क्या है। कब देना है? ठीक।")[1:] == ["यह क्या है।", "कब देना है?", "ठीक।"]
+    assert parts_of("「いつ？」「明日。」")[1:] == ["「いつ？」", "「明日。」"]

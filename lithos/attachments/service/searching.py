@@ -21,6 +21,7 @@ from lithos.attachments.files.shelf import AttachedFile, number_of
 from lithos.attachments.model.kinds import asks_for_image, kind_of
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import IndexFailed, SearchBackendFailed
+from lithos.kernel.values.graphemes import beginning
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.rows_coordination import NoteRows
@@ -188,4 +189,4 @@ class AttachmentSearch:
 def snippet_of(text: str, terms: Terms) -> str:
     """Return the passage with the most query terms, or the beginning if the text contains no term."""
     passage = find_passage(text, terms).text
-    return passage or " ".join(text[: WINDOW * 2].split())[:WINDOW]
+    return passage or beginning(" ".join(text[: WINDOW * 2].split()), WINDOW)

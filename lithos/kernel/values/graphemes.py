@@ -36,6 +36,20 @@ def beginning(text: str, most: int) -> str:
     return text[: whole(text, most)]
 
 
+def tail(text: str, most: int) -> str:
+    """Return at most the last `most` characters of a text, without a part of a grapheme at the beginning."""
+    at = max(0, len(text) - most)
+    begin = whole(text, at)
+    return text[begin + len(_first_grapheme(text, begin)) :] if begin < at else text[at:]
+
+
+def _first_grapheme(text: str, at: int) -> str:
+    from apsw.unicode import grapheme_next_break  # noqa: PLC0415
+
+    part = text[at : at + LONGEST]
+    return part[: grapheme_next_break(part, 0)]
+
+
 def _last_break(text: str, at: int, least: int) -> int:
     # Not imported before it is needed: hooks start quickly, and most texts have no such characters.
     from apsw.unicode import grapheme_next_break  # noqa: PLC0415
