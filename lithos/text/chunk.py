@@ -18,7 +18,7 @@ from attrs import frozen
 from lithos.kernel.values.graphemes import beginning, whole
 from lithos.text.markdown import strip_passage
 from lithos.text.pieces import cut_at_spaces, matches_in_lines, matches_of_space
-from lithos.text.sentences import CLAUSES, GAP, last_match
+from lithos.text.sentences import CLAUSES, GAP, GAP_ASCII, last_match
 
 MONTHS: Final = (
     "January", "February", "March", "April", "May", "June",
@@ -166,20 +166,23 @@ def _pack(text: str, span: Span, level: int, size: int, longest: int) -> Iterato
 
 
 def _parts(text: str, span: Span, level: int) -> Iterator[Span]:
+    is_ascii = text.isascii()
     position, end = span
     blank_lines = (found.span() for found in matches_of_space(_BLANK_LINES, text, *span))
     for gap in _sentence_gaps(text, span) if level == _SENTENCES else blank_lines:
-        start = whole(text, gap[0], position)
+        start, stop = gap
+        if not is_ascii or text[start - 1] == "\r":
+            start, stop = whole(text, start, position), whole(text, stop, position)
         if start > position:
             yield position, start
-        position = whole(text, gap[1], position)
+        position = stop
     if position < end:
         yield position, end
 
 
 def _sentence_gaps(text: str, span: Span) -> Iterator[Span]:
     """Yield the white space between sentences. It is empty if the script needs none."""
-    for found in matches_of_space(GAP, text, *span):
+    for found in matches_of_space(GAP_ASCII if text.isascii() else GAP, text, *span):
         yield found.span(found.lastindex or 0)
 
 
@@ -223,7 +226,9 @@ def _cut_word(text: str, span: Span, size: int) -> Iterator[Span]:
 
 def _skip_space(text: str, start: int, end: int) -> int:
     found = _SPACE.match(text, start, end)
-    return whole(text, found.end(), start) if found else start
+    if found is None:
+        return start
+    return found.end() if text.isascii() else whole(text, found.end(), start)
 
 
 def _contexts(title: str, text: str, spans: list[Span]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from attrs import frozen
 _STOPS: Final = "。！｡︒﹗۔܀܁܂।॥෴།༎။។៕።፨᠃᠉։᱾᱿꯫"
 _QUESTIONS: Final = "？﹖؟፧"
 _ENDS: Final = _STOPS + _QUESTIONS
+MARKS: Final = tuple(f".!?…{_ENDS}")
 #: Closing marks that belong to the sentence before them. The wide ones never open anything.
 _CLOSING_WIDE: Final = "」』）”’】》〉〕］｝»›"
 _CLOSING: Final = f"\"')]*_{_CLOSING_WIDE}"
@@ -85,6 +86,7 @@ CLOSED_END: Final = re.compile(rf"[.!?…{_STARTS}](?:(?<=[.!?…]){_CLOSED}|{_E
 GAP: Final = re.compile(rf"[.!?{_STARTS}](?:(?<=[.!?])(\s+)|(?:{_END})(\s*))")
 #: The same with closing marks, for the sentence around a link.
 LINK_END: Final = re.compile(rf"[.!?…{_STARTS}](?:(?<=[.!?…])[)\"'”’]{{0,2}}\s+|(?:{_END})\s*)")
+GAP_ASCII: Final = re.compile(r"[.!?](\s+)")
 #: Characters between which a large text must not be divided to search for `GAP`.
 GAP_CHARACTERS: Final = rf"\s!?{_ENDS}{re.escape(_CLOSING)}"
 
@@ -100,7 +102,8 @@ _WHOLE: Final = re.compile(
 )
 _REST: Final = re.compile(rf"[{_ENDS}{_CLOSING_WIDE}][{_ENDS}!?]{{0,8}}[{_CLOSING_WIDE}]{{0,3}}")
 _CLAUSE: Final = re.compile(rf"[{_THAI_END}]{_CLAUSE_END}")
-_ASKS: Final = re.compile(rf"[?:…：︰{_QUESTIONS}]\Z|{_GREEK}[{_SEMICOLONS}]\Z")
+_OPEN: Final = tuple(f"?:…：︰{_QUESTIONS}")
+_GREEK_QUESTION: Final = re.compile(rf"{_GREEK}[{_SEMICOLONS}]\Z")
 
 
 def whole_end(text: str, at: int) -> int:
@@ -122,7 +125,8 @@ def is_clause_end(text: str, at: int) -> bool:
 
 def asks(text: str) -> bool:
     """Return whether a text ends with a question mark or a colon of any script. Closing marks may follow."""
-    return _ASKS.search(text.rstrip(_CLOSING)[-2:]) is not None
+    last = text.rstrip(_CLOSING)[-2:]
+    return last[-1:] in _OPEN or (last[-1:] in _SEMICOLONS and _GREEK_QUESTION.match(last) is not None)
 
 
 def last_match(pattern: re.Pattern[str], text: str, start: int, stop: int) -> re.Match[str] | None:

@@ -14,6 +14,7 @@ from lithos.text.excerpt_bounds import expects_more, first_block
 from lithos.text.sentences import (
     CLAUSES,
     LINES,
+    MARKS,
     SENTENCES,
     Edges,
     is_clause_end,
@@ -55,16 +56,21 @@ def cut_window(text: str, start: int, end: int) -> str:
         stop = ending(text, begin, end, stop, edges)
         if stop - begin > LONGEST_WINDOW:
             begin = _beginning(text, min(start, stop - LONGEST_WINDOW), start, edges, back=0)
-    begin = whole(text, begin)
     return ELLIPSIS * (begin > 0) + shown_part(text, begin, stop)
 
 
 def shown_part(text: str, begin: int, stop: int) -> str:
-    """Return a part of a text that begins at a grapheme. Dots mark an end that is inside a sentence."""
-    stop = whole(text, stop, begin)
+    """Return a part of a text. Dots mark an end that is inside a sentence."""
+    if not text.isascii():
+        begin = whole(text, begin)
+        stop = whole(text, stop, begin)
     shown = tidy(text[begin:stop])
-    is_whole = stop == len(text) or is_end(shown, len(shown)) or is_clause_end(text, stop)
+    is_whole = stop == len(text) or shown[-1:] in MARKS or _ends(text, shown, stop)
     return shown if is_whole else shown + ELLIPSIS
+
+
+def _ends(text: str, shown: str, stop: int) -> bool:
+    return is_end(shown, len(shown)) or (not text.isascii() and is_clause_end(text, stop))
 
 
 def edges_at(text: str, at: int) -> Edges:
@@ -106,7 +112,9 @@ def ending(text: str, begin: int, end: int, stop: int, edges: Edges) -> int:
     """
     found = last_match(edges.settled, text, end, stop + 1)
     if found is not None:
-        at = whole_end(text, found.end())
+        at = found.end()
+        if text[at : at + 1] > "\x7f":
+            at = whole_end(text, at)
         if "\n#" not in text[begin:at] or not expects_more(text[begin:at]):
             return at
     found = last_match(edges.edge, text, end, stop + 1) or edges.edge.search(text, stop, stop + REACH)
