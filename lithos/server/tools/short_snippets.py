@@ -24,6 +24,7 @@ LEAST: Final = 60
 #: Boundaries between sentences and between lines. There is no boundary after `i.e.` or an item number.
 _BETWEEN_ASCII: Final = re.compile(r"(?<=\w\w[.!?])[^\S\n]+|\n+")
 _BETWEEN: Final = re.compile(rf"(?<=\w\w[.!?])[^\S\n]+|\n+|{AFTER_END}[^\S\n]*")
+#: Last characters of a sentence that is usually answered by the next sentence. `asks` knows other scripts.
 _OPEN: Final = ("?", ":")
 _ELLIPSIS: Final = "..."
 _MARKS: Final = ".!?"
@@ -47,7 +48,7 @@ def shorten(text: str, terms: Terms, most: int) -> str:
     """
     if escaped_length(text) <= most:
         return text
-    units, room = _units(text), most - 2 * len(_ELLIPSIS)
+    is_ascii, units, room = text.isascii(), _units(text), most - 2 * len(_ELLIPSIS)
     sizes = [escaped_length(text[start:end]) for start, end in units]
     weights = [_matched(text[start:end], terms) for start, end in units]
     best, shown = -1.0, units[0]
@@ -59,7 +60,9 @@ def shorten(text: str, terms: Terms, most: int) -> str:
                 break
             found |= weights[last]
             end = units[last][1]
-            is_open = last + 1 < len(units) and _is_open(text, start, end)
+            is_open = last + 1 < len(units) and (
+                text.endswith(_OPEN, start, end) if is_ascii else asks(text[max(start, end - 4) : end])
+            )
             worth = sum(found.values()) * (0.5 if is_open else 1.0)
             if worth > best or (worth == best and start == shown[0]):
                 best, shown = worth, (start, end)
@@ -77,11 +80,6 @@ def _units(text: str) -> Sequence[tuple[int, int]]:
     edges = [0, *(edge for found in between.finditer(text) for edge in found.span()), len(text)]
     units = [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if start < end]
     return units or [(0, len(text))]
-
-
-def _is_open(text: str, start: int, end: int) -> bool:
-    """Return whether a sentence is usually answered by the next sentence: a question or an announcement."""
-    return text.endswith(_OPEN, start, end) or (not text.isascii() and asks(text[max(start, end - 4) : end]))
 
 
 def _matched(text: str, terms: Terms) -> dict[int, float]:
