@@ -46,6 +46,8 @@ ALIKE = (BLOCKING, {"front", "pages"}, {"service", "checks"})
 STORE_LIBRARIES = {
     "apsw", "model2vec", "numkong", "onnxruntime", "rustworkx", "sqlite3", "tantivy", "tokenizers", "usearch",
 }  # fmt: skip
+#: The tables of Unicode in a store library. They open no database.
+PURE_PARTS = ("apsw.unicode.",)
 IMPURE = {
     "anyio", "asyncio", "glob", "io", "logging", "multiprocessing", "os", "random", "secrets", "shutil",
     "socket", "subprocess", "sys", "tempfile", "threading", "time", "trio",
@@ -85,7 +87,7 @@ def _dynamic_import(call: ast.Call) -> Iterator[tuple[int, str]]:
 def check_import(module: str, target: str) -> str | None:
     """Return why `module` may not import `target`. Return None if the import is permitted."""
     role, top = role_of(module), target.partition(".")[0]
-    if top in STORE_LIBRARIES and role not in BLOCKING:
+    if top in STORE_LIBRARIES and role not in BLOCKING and not target.startswith(PURE_PARTS):
         return f"only rows, files and indexes import {top}"
     if role == "model" and top in IMPURE:
         return f"a model is pure and does not import {top}"

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from attrs import frozen
 
 from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.limits import TITLE
 from lithos.kernel.values.messages import BoardCommand, R_co
 
@@ -172,7 +173,7 @@ def event_payload(proposal: Proposal) -> dict[str, Any]:
         "proposal_id": proposal.id,
         "id": proposal.note_id,
         "path": proposal.path,
-        "title": proposal.title[:TITLE],
+        "title": beginning(proposal.title, TITLE),
         "kind": proposal.kind,
         "agent": proposal.agent,
         "to": proposal.to,

@@ -14,6 +14,7 @@ from typing import Final
 from attrs import frozen
 from markupsafe import Markup
 
+from lithos.kernel.values.graphemes import whole
 from lithos.text.outline.differences import EditScriptStep, group_changes, split_lines
 from lithos.text.outline.word_differences import Span, changed_words
 from lithos.text.words.hidden_characters import Sign, count_names, find_signs
@@ -152,8 +153,8 @@ def _cut_line(text: str, marks: Sequence[Span], most: int) -> Markup:
     """Return a line as HTML. A long line is shortened to the part around its first change."""
     start = 0
     if len(text) > most and marks and marks[0][0] > most - LEAD:
-        start = marks[0][0] - LEAD
-    part = text[start : start + most]
+        start = whole(text, marks[0][0] - LEAD)
+    part = text[start : whole(text, start + most, start)]
     signs = [sign for sign in find_signs(part) if not sign.is_quiet]
     parts = [_SKIPPED.format(f"{start:,}")] if start else []
     done = 0

@@ -8,6 +8,7 @@ from typing import Any, Final
 import trio
 
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.principals import CLI_AGENT
 from lithos.kernel.values.times import parse_time
 from lithos.server.command.ask_ports import ToolClient
@@ -66,7 +67,7 @@ def _list_hits(answer: Mapping[str, Any], label: str) -> Iterator[str]:
 def shorten(text: str, most: int) -> str:
     """Return the text in one line, cut to at most `most` characters. A cut text ends with three dots."""
     line = " ".join(text.split())
-    return line if len(line) <= most else line[:most].rstrip() + "..."
+    return line if len(line) <= most else beginning(line, most).rstrip() + "..."
 
 
 async def stats(session: CommandSession, asker: ToolClient) -> int:

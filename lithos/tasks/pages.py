@@ -18,6 +18,7 @@ from quart import Blueprint, request
 
 from lithos.history.service.history import NoteHistory
 from lithos.kernel.values.errors import ClaimNotFound, StaleFence
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.limits import Newest
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.console.markdown import render_markdown
@@ -220,7 +221,7 @@ class TaskPages:
 
     def _renderer(self, text: str, most: int) -> Callable[[], Markup]:
         """Return a function that renders this text in a worker thread. Links are looked up before."""
-        text, graph = text[:most], self._console.parts.get(Catalogue).graph
+        text, graph = beginning(text, most), self._console.parts.get(Catalogue).graph
         known = {name.strip(): graph.resolve(name.strip()) for name in set(_WIKI.findall(text))}
         return lambda: render_markdown(text, known.get)
 

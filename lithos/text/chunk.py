@@ -15,8 +15,10 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
+from lithos.kernel.values.graphemes import beginning, whole
 from lithos.text.markdown import strip_passage
 from lithos.text.pieces import cut_at_spaces, matches_in_lines, matches_of_space
+from lithos.text.sentences import CLAUSES, GAP, GAP_ASCII, last_match
 
 MONTHS: Final = (
     "January", "February", "March", "April", "May", "June",
@@ -69,11 +71,8 @@ Span: TypeAlias = tuple[int, int]
 
 #: Separator between paragraphs.
 _BLANK_LINES: Final = re.compile(r"\n(?:[^\S\n]*\n)+")
-#: End of a sentence, with the white space after it. The first three punctuation marks must be followed by
-#: white space. The pattern begins with the marks, because a lookbehind would take three times as long.
-_SENTENCE_END: Final = re.compile(r"[.!?。！？]\s*")
-_NEED_SPACE: Final = ".!?"
 _SPACE: Final = re.compile(r"\s+")
+_CLAUSE: Final = re.compile(f"[{CLAUSES}]")
 #: Index of the sentence level. The levels are paragraphs, sentences and words. The level below words is
 #: single characters.
 _SENTENCES: Final = 1
@@ -167,9 +166,13 @@ def _pack(text: str, span: Span, level: int, size: int, longest: int) -> Iterato
 
 
 def _parts(text: str, span: Span, level: int) -> Iterator[Span]:
+    is_ascii = text.isascii()
     position, end = span
     blank_lines = (found.span() for found in matches_of_space(_BLANK_LINES, text, *span))
-    for start, stop in _sentence_ends(text, span) if level == _SENTENCES else blank_lines:
+    for gap in _sentence_gaps(text, span) if level == _SENTENCES else blank_lines:
+        start, stop = gap
+        if not is_ascii or text[start - 1] == "\r":
+            start, stop = whole(text, start, position), whole(text, stop, position)
         if start > position:
             yield position, start
         position = stop
@@ -177,12 +180,10 @@ def _parts(text: str, span: Span, level: int) -> Iterator[Span]:
         yield position, end
 
 
-def _sentence_ends(text: str, span: Span) -> Iterator[Span]:
-    """Yield the position of each sentence end: the white space after a mark, or the mark if it needs none."""
-    for found in matches_of_space(_SENTENCE_END, text, *span):
-        mark, end = found.start(), found.end()
-        if end > mark + 1 or text[mark] not in _NEED_SPACE:
-            yield mark + 1, end
+def _sentence_gaps(text: str, span: Span) -> Iterator[Span]:
+    """Yield the white space between sentences. It is empty if the script needs none."""
+    for found in matches_of_space(GAP_ASCII if text.isascii() else GAP, text, *span):
+        yield found.span(found.lastindex or 0)
 
 
 def _pack_words(text: str, span: Span, size: int, longest: int) -> Iterator[Span]:
@@ -205,20 +206,34 @@ def _pack_words(text: str, span: Span, size: int, longest: int) -> Iterator[Span
             spaces = matches_of_space(_SPACE, text, start + size, end)
             stop = next((found.start() for found in spaces), end)
             if stop - start > longest:
-                yield from ((at, min(at + size, stop)) for at in range(start, stop, size))
+                yield from _cut_word(text, (start, stop), size)
             else:
                 yield start, stop
         start = _skip_space(text, stop, end)
 
 
+def _cut_word(text: str, span: Span, size: int) -> Iterator[Span]:
+    """Yield the chunks of a span without spaces. A chunk ends after a clause or else a grapheme."""
+    start, stop = span
+    while stop - start > size:
+        at = start + size
+        clause = None if text[start:at].isascii() else last_match(_CLAUSE, text, start + size // 2, at)
+        at = whole(text, clause.end() if clause else at, start)
+        yield start, at
+        start = at
+    yield start, stop
+
+
 def _skip_space(text: str, start: int, end: int) -> int:
     found = _SPACE.match(text, start, end)
-    return found.end() if found else start
+    if found is None:
+        return start
+    return found.end() if text.isascii() else whole(text, found.end(), start)
 
 
 def _contexts(title: str, text: str, spans: list[Span]) -> Iterator[str]:
     """Yield the context line of each span: the title and the headings above its first line."""
-    title_line = " ".join(title.split())[:CONTEXT_MAX]
+    title_line = beginning(" ".join(title.split()), CONTEXT_MAX)
     pending = list(scan_headings(text, len(title.lstrip())))[::-1]
     above: list[tuple[int, str]] = []
     for start, _ in spans:
@@ -232,7 +247,7 @@ def _contexts(title: str, text: str, spans: list[Span]) -> Iterator[str]:
             if heading:
                 above.append((level, heading))
         headings = " > ".join(heading for _, heading in above)
-        yield " - ".join(filter(None, (title_line, headings)))[:CONTEXT_MAX].rstrip()
+        yield beginning(" - ".join(filter(None, (title_line, headings))), CONTEXT_MAX).rstrip()
 
 
 def scan_headings(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
@@ -250,12 +265,12 @@ def scan_headings(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
             name = (match["heading"] or "").strip()
             bare = name.rstrip("#")
             name = name if bare and not bare[-1].isspace() else bare.strip()
-            yield match.start(), len(match["marks"]), name[:CONTEXT_MAX]
+            yield match.start(), len(match["marks"]), beginning(name, CONTEXT_MAX)
 
 
-#: Version of the embedded text format. Increase it when `Chunk.embedded` changes. Version 2 added dates in
-#: words.
-EMBEDDED_FORM: Final = 3
+#: Version of the embedded text format. Increase it when `Chunk.embedded` or the chunks change. Version 2
+#: added dates in words, and version 4 the ends of sentences in all scripts.
+EMBEDDED_FORM: Final = 4
 
 
 @frozen

@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from lithos.kernel.values.graphemes import whole
+from lithos.text.sentences import CLOSED_END, asks, last_match
+
 #: Maximum numbers of characters that are examined before and after a position.
 BACK: Final = 1_000
 AHEAD: Final = 600
@@ -16,13 +19,10 @@ AHEAD: Final = 600
 LONGEST_REPLY: Final = 400
 
 _BLOCK_END: Final = re.compile(r"\n[ \t]*\n")
-_DANGLING: Final = tuple("?？:：…")
-_CLOSING: Final = "\"'”’)]*_」』）"
 _HEADING: Final = re.compile("#{1,6} ")
-_SENTENCES_END: Final = (". ", "! ", "? ", "。", "！", "？")
+_SENTENCES_END: Final = (". ", "! ", "? ")
 #: Beginning of a list item, a quote or a table row.
 _ITEM: Final = re.compile(r"[ \t]*(?:[-*+|>]|\d{1,9}[.)])(?:[ \t]|\||$)")
-_SENTENCE_END: Final = re.compile(r"[.!?…][\"'”’)\]*_]{0,4}(?=\s)|[。！？]")
 #: A link, or a link that is cut off at the end of the text. A link contains no line break.
 _LINK: Final = re.compile(
     r"!?\[\[[^\[\]\n]*(?:\]\]|\Z)|!?\[[^\[\]\n]*(?:\](?:\([^()\n]*(?:\)|\Z))?|\Z)|<?https?://[^\s<>)\]]+>?"
@@ -54,7 +54,7 @@ def tidy_edge(text: str, at: int, least: int) -> int:
     ]
     ends = [
         found.end()
-        for found in _SENTENCE_END.finditer(text, begin, at + 1)
+        for found in CLOSED_END.finditer(text, begin, at + 1)
         if not any(start < found.end() < end for start, end in links)
     ]
     if ends and ends[-1] >= at - blank:
@@ -65,13 +65,13 @@ def tidy_edge(text: str, at: int, least: int) -> int:
     if line > least:
         return line
     inside = next((start for start, end in links if start < at < end), at)
-    return inside if inside > least else at
+    return inside if inside > least else whole(text, at, least)
 
 
 def expects_more(text: str) -> bool:
     """Return whether a text ends with a question, a colon or a heading."""
     shown = text.rstrip()[-200:]
-    if shown.rstrip(_CLOSING)[-1:] in _DANGLING:
+    if asks(shown):
         return True
     return "#" in shown and _HEADING.match(shown, shown.rfind("\n") + 1) is not None
 
@@ -87,4 +87,6 @@ def first_block(content: str, start: int, end: int, longest: int = LONGEST_REPLY
         return stop
     piece = content[start : start + longest]
     cut = max(piece.rfind("\n"), *(piece.rfind(mark) + 1 for mark in _SENTENCES_END))
-    return start + (cut if cut > 0 else max(piece.rfind(" "), longest // 2))
+    if not piece.isascii() and (found := last_match(CLOSED_END, piece, 0, longest)):
+        cut = max(cut, found.end())
+    return start + (cut if cut > 0 else max(piece.rfind(" "), whole(piece, longest // 2)))

@@ -11,17 +11,21 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from lithos.kernel.values.graphemes import whole
+from lithos.text.sentences import GAP_CHARACTERS
+
 #: Number of characters per call, which takes about a millisecond.
 PIECE: Final = 65_536
 
-_SPACE: Final = re.compile(r"\s*")
+#: A piece ends after this run. White space, the end of a sentence and its closing marks stay together.
+_SPACE: Final = re.compile(rf"[{GAP_CHARACTERS}]*")
 _OPENING: Final = "[["
 
 
 def matches_of_space(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
     """Yield the matches of `pattern` in `text[start:end]`.
 
-    The pattern must match only white space or the empty string.
+    The pattern must match only white space, ends of sentences or the empty string.
 
     An empty match at the end of a piece is yielded twice.
     """
@@ -61,7 +65,7 @@ def line_pieces(text: str, start: int, end: int, *, keeps: str) -> Iterator[tupl
     while end - start > PIECE:
         stop = start + PIECE
         found = (text.rfind(mark, start, stop) + len(mark) for mark in ("\n\n", "\n", " "))
-        stop = next((each for each in found if each > start + 1), stop)
+        stop = next((each for each in found if each > start + 1), whole(text, stop, start))
         while keeps and stop < end and text[stop] == keeps:
             stop += 1
         yield start, stop
@@ -97,7 +101,7 @@ def pieces_of_lines(text: str) -> Iterator[str]:
     """Yield the text in pieces that end after a line. A line of more than `PIECE` characters is cut."""
     start = 0
     while len(text) - start > PIECE:
-        stop = text.rfind("\n", start, start + PIECE) + 1 or start + PIECE
+        stop = text.rfind("\n", start, start + PIECE) + 1 or whole(text, start + PIECE, start)
         yield text[start:stop]
         start = stop
     yield text[start:]

@@ -15,25 +15,24 @@ from typing import Final, NamedTuple, Self, TypeAlias
 from attrs import frozen
 
 from lithos.kernel.values.errors import InvalidInput
-from lithos.text.excerpt_bounds import expects_more, first_block
+from lithos.kernel.values.graphemes import beginning, whole
 from lithos.text.markdown import strip_passage, visible_text
 from lithos.text.pieces import pieces_of_lines
+from lithos.text.sentences import CLAUSES, PLAIN_END
+from lithos.text.snippet_bounds import (
+    ELLIPSIS,
+    WINDOW,
+    cut_at_word,
+    cut_window,
+    edges_at,
+    ending,
+    shown_part,
+    tidy,
+)
 from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words
 
-#: Target length of a snippet in characters.
-WINDOW: Final = 300
-#: Number of characters before and after a snippet in which sentence boundaries are searched for.
-REACH: Final = 150
-#: Maximum number of characters of a reply that is shown after a question, and of several such replies
-#: together.
-REPLY: Final = 200
-MOST_REPLIES: Final = 400
-#: Length of a snippet in characters above which text before the match is left out.
-LONGEST_WINDOW: Final = WINDOW + REACH
 #: Maximum length in characters of a chunk that is shown in full.
 LONGEST_CHUNK: Final = 1_000
-#: Fraction (1/N) of the spare length that may precede the first match.
-_BEFORE: Final = 3
 #: Maximum number of terms to search for. The terms with the highest weights are used.
 MOST_TERMS: Final = 48
 #: Maximum number of matches of one term per piece of text.
@@ -47,8 +46,10 @@ _REPEATED: Final = 0.02
 _SUFFIXES: Final = (1, 4, 6)
 #: Minimum length in characters of a paragraph that counts as prose.
 _LEAST_PROSE: Final = 40
+_BLANK_LINE: Final = re.compile(r"\n[^\S\n]*(?=\n)")
+#: White space, or the end of a clause in scripts without spaces.
+_SPACE: Final = re.compile(rf"[\s{CLAUSES}]")
 _PARAGRAPH: Final = re.compile(r"\S[^\n]*+(?:\n(?!\n)[^\n]*+)*+")
-_ELLIPSIS: Final = "..."
 
 #: Word endings that the full-text index strips. A search for `indexes` may therefore match a note that
 #: contains only `index` or `indexing`.
@@ -148,7 +149,7 @@ def find_passage(visible: str, terms: Terms) -> Snippet:
     if not best.is_aligned:
         start = unfold_offset(best.piece, start)
         end = min(len(best.piece), start + end - best.start)
-    return Snippet(_cut_window(best.piece, start, end), best.share)
+    return Snippet(cut_window(best.piece, start, end), best.share)
 
 
 def mark_matches(text: str, terms: Terms) -> list[tuple[str, bool]]:
@@ -181,10 +182,10 @@ def plain_passage(text: str, title: str = "") -> str:
     text = text.lstrip()
     if title and text.startswith(title.strip()):
         text = text[len(title.strip()) :]
-    text = _tidy(visible_text(strip_passage(text)))
+    text = tidy(visible_text(strip_passage(text)))
     if not any(not line.lstrip().startswith("#") for line in text.splitlines() if line.strip()):
         return ""
-    return _cut_at_word(text, LONGEST_CHUNK)
+    return cut_at_word(text, LONGEST_CHUNK)
 
 
 def first_prose(visible: str) -> str:
@@ -202,10 +203,10 @@ def first_prose(visible: str) -> str:
                 start = found.start()
                 stop = min(len(piece), start + WINDOW)
                 if stop < len(piece):
-                    stop = _ending(piece, start, start + 1, stop, _edges_at(piece, start))
-                return _shown(piece, start, stop)
+                    stop = ending(piece, start, start + 1, stop, edges_at(piece, start))
+                return shown_part(piece, start, stop)
             shown = shown or paragraph
-    return _tidy(shown)
+    return tidy(shown)
 
 
 def _best_window(piece: str, terms: Terms) -> _Window | None:
@@ -311,174 +312,10 @@ def _first_place(folded: str, term: Term, start: int) -> int:
     return -1
 
 
-def _cut_window(text: str, start: int, end: int) -> str:
-    """Return about 300 characters around `text[start:end]`.
-
-    The text is cut at sentences or lines if possible, else at words.
-    """
-    spare = WINDOW - (end - start)
-    begin = start - spare // _BEFORE if spare > 0 else start
-    edges = _edges_at(text, start)
-    begin = _beginning(text, begin, start, edges) if begin > 0 else 0
-    stop = max(end, begin + WINDOW)
-    if stop >= len(text):
-        stop = len(text)
-        if begin > stop - WINDOW:
-            begin = _beginning(text, stop - WINDOW, start, edges) if stop > WINDOW else 0
-    else:
-        stop = _ending(text, begin, end, stop, edges)
-        if stop - begin > LONGEST_WINDOW:
-            begin = _beginning(text, min(start, stop - LONGEST_WINDOW), start, edges, back=0)
-    return _ELLIPSIS * (begin > 0) + _shown(text, begin, stop)
-
-
-def _shown(text: str, begin: int, stop: int) -> str:
-    """Return a part of a text. Dots mark an end that is inside a sentence."""
-    shown = _tidy(text[begin:stop])
-    is_whole = (
-        stop == len(text) or shown[-1:] in _MARKS or (shown[-1:] in _CLOSING and shown[-2:-1] in _MARKS)
-    )
-    return shown if is_whole else shown + _ELLIPSIS
-
-
-def _edges_at(text: str, at: int) -> _Edges:
-    """Return the patterns for cutting at `at`: sentences and lines, or only lines in code and tables."""
-    before = text[at - WINDOW if at > WINDOW else 0 : at]
-    if "|" not in before and "    " not in before and "\t" not in before and "```" not in text:
-        return _SENTENCES
-    line = text.rfind("\n", 0, at) + 1
-    is_fenced = (text.startswith("```") + text.count("\n```", 0, at)) % 2 == 1
-    return _LINES if is_fenced or text.startswith(("|", "    ", "\t"), line) else _SENTENCES
-
-
-def _beginning(text: str, begin: int, start: int, edges: _Edges, back: int = REACH) -> int:
-    """Return the start of a passage that includes `start`.
-
-    The start is the beginning of a sentence or line, or else of a word.
-
-    The first sentence or line from `begin` on is preferred. Otherwise the last sentence or line within `back`
-    characters before `begin` is used.
-    """
-    found = edges.edge.search(text, begin - 1 if begin > 0 else 0, start)
-    if found is None:
-        least = begin - back if begin > back else 0
-        found = _last_match(edges.edge, text, least, begin + 1)
-        if found is None and back and not least:
-            return 0
-    found = found or _LINE_END.search(text, begin - 1 if begin > 0 else 0, start)
-    if found is not None:
-        return start - len(text[found.end() : start].lstrip())
-    space = _SPACE.search(text, begin - 1 if begin > 0 else 0, start)
-    return space.end() if space else begin
-
-
-def _ending(text: str, begin: int, end: int, stop: int, edges: _Edges) -> int:
-    """Return the end of a passage that includes the text before `end`. The passage may extend to `stop`.
-
-    The passage ends after a sentence or line, or else after a word. If possible, it does not end with a
-    question or colon. If such an end cannot be avoided, the passage includes the reply.
-    """
-    found = _last_match(edges.settled, text, end, stop + 1)
-    if found is not None:
-        at = found.end()
-        if "\n#" not in text[begin:at] or not expects_more(text[begin:at]):
-            return at
-    found = _last_match(edges.edge, text, end, stop + 1) or edges.edge.search(text, stop, stop + REACH)
-    if found is not None:
-        return _past_question(text, begin, found.end())
-    if stop + REACH >= len(text):
-        return len(text)
-    line = text.rfind("\n", end, stop + 1)
-    if line >= 0:
-        return _past_question(text, begin, line)
-    space = _LAST_SPACE.match(text, end, stop)
-    return space.start(1) if space else stop
-
-
-def _past_question(text: str, begin: int, stop: int) -> int:
-    """Return `stop`, or the end of the reply if the passage would end with a question or an announcement."""
-    limit = stop + MOST_REPLIES
-    while stop < limit:
-        following = _WORD.search(text, stop)
-        if following is None or not expects_more(text[begin:stop]):
-            break
-        end = first_block(text, following.start(), len(text), min(REPLY, limit - stop))
-        if end <= stop:  # No word of the reply fits into the limit.
-            break
-        stop = end
-    return stop
-
-
-def _cut_at_word(text: str, most: int) -> str:
-    """Return the beginning of a text, cut at a word. Dots mark the cut."""
-    if len(text) <= most:
-        return text
-    space = _LAST_SPACE.match(text, most // 2, most)
-    return text[: space.start(1) if space else most].rstrip() + _ELLIPSIS
-
-
-def _tidy(text: str) -> str:
-    """Return a short text without blank lines and without white space around it."""
-    text = text.strip()
-    return _BLANK_LINES.sub("\n", text) if "\n" in text else text
-
-
 def _stem(term: str) -> str:
     """Strip an English word ending and the consonant that it doubles, approximately: `running` -> `run`."""
     stem = _ENDING.sub("", term)
     return _DOUBLED.sub(r"\1", stem) if stem != term else term
-
-
-_BLANK_LINES: Final = re.compile(r"\n\s*\n")
-_BLANK_LINE: Final = re.compile(r"\n[^\S\n]*(?=\n)")
-_SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|[。！？]")
-#: Marks that end a sentence, and closing marks that may follow them.
-_MARKS: Final = tuple(".!?…。！？")
-_CLOSING: Final = tuple("\"'”’)]*_」』）")
-#: Lookbehind that excludes the dot after an abbreviation, an initial or an item number.
-_NO_END: Final = (
-    r"(?<!\b(?:e\.g|i\.e|z\.B|Mrs)\.)(?<!\b(?:cf|vs|ca|No|Mr|Ms|Dr|St)\.)"
-    r"(?<![\s(][A-Z]\.)(?<!\n\d\.)(?<!\n\d\d\.)"
-)
-_CLOSED: Final = r"[\"'”’)\]*_]{0,4}(?=\s)"
-_CLOSED_WIDE: Final = "[」』）”’]{0,2}"
-#: A line break that ends a sentence. If the next line begins with a lower-case letter, the line break only
-#: wraps the sentence.
-_BREAK: Final = r"(?<=\n)(?![ \t]*[a-z])"
-#: A line break that does not follow a blank, a question or a colon.
-_ASKING: Final = rf"(?<!\s\n)(?<![?？:：…]\n)(?<![?？:：…][{re.escape(''.join(_CLOSING))}]\n)"
-
-
-@frozen
-class _Edges:
-    """Patterns of positions to cut a text:
-
-    `edge` matches all positions, `settled` only those not after a question or colon.
-
-    Each pattern begins with a character class, so that a search only stops at these characters. Matches do
-    not overlap.
-    """
-
-    edge: re.Pattern[str]
-    settled: re.Pattern[str]
-
-
-def _last_match(edge: re.Pattern[str], text: str, start: int, stop: int) -> re.Match[str] | None:
-    found = None
-    for found in edge.finditer(text, start, stop):  # noqa: B007 - the last one is wanted
-        pass
-    return found
-
-
-_SENTENCES: Final = _Edges(
-    re.compile(rf"[.!?…。！？\n](?:(?<=[.!?…]){_NO_END}{_CLOSED}|(?<=[。！？]){_CLOSED_WIDE}|{_BREAK})"),
-    re.compile(rf"[.!。！\n](?:(?<=[.!]){_NO_END}{_CLOSED}|(?<=[。！]){_CLOSED_WIDE}|{_ASKING}{_BREAK})"),
-)
-_LINES: Final = _Edges(re.compile(r"\n"), re.compile(rf"\n{_ASKING}"))
-_LINE_END: Final = re.compile(r"\n")
-_WORD: Final = re.compile(r"\S")
-_SPACE: Final = re.compile(r"\s")
-_LAST_SPACE: Final = re.compile(r"(?s:.*)(\s)")
 
 
 def truncate(content: str, max_length: int | None) -> tuple[str, bool]:
@@ -495,20 +332,23 @@ def truncate(content: str, max_length: int | None) -> tuple[str, bool]:
 
 def cut(content: str, most: int) -> tuple[str, int]:
     """Cut `content` to at most `most` characters. Return the beginning and the position where it ends."""
-    if most <= len(_ELLIPSIS):
-        return content[:most], most
-    budget = most - len(_ELLIPSIS)
+    if most <= len(ELLIPSIS):
+        end = whole(content, most)
+        return content[:end], end
+    budget = most - len(ELLIPSIS)
     blank = _last(_BLANK_LINE, content, budget // 2 + 1, budget)
     if blank:
         shown = content[: blank.start()].rstrip()
         return shown, max(1, len(shown))
-    sentence = _last(_SENTENCE_END, content, budget // 2, budget)
+    sentence = _last(PLAIN_END, content, budget // 2, budget)
     if sentence:
-        return content[: sentence.end()], sentence.end()
+        end = whole(content, sentence.end())
+        return content[:end], end
     space = _last(_SPACE, content, 0, budget)
-    shown = content[: space.start() if space else budget].rstrip()
+    end = budget if space is None else space.start() if space[0].isspace() else space.end()
+    shown = beginning(content, end).rstrip()
     # A blank beginning is skipped, so that a caller that continues at the returned position makes progress.
-    return shown + _ELLIPSIS, len(shown) or budget
+    return shown + ELLIPSIS, len(shown) or whole(content, budget)
 
 
 def _last(pattern: re.Pattern[str], content: str, start: int, budget: int) -> re.Match[str] | None:

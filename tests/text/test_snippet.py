@@ -9,9 +9,6 @@ from hypothesis import strategies as st
 from lithos.kernel.values.errors import InvalidInput
 from lithos.text.markdown import visible_text
 from lithos.text.snippet import (
-    MOST_REPLIES,
-    REACH,
-    WINDOW,
     Terms,
     find_passage,
     first_prose,
@@ -19,6 +16,7 @@ from lithos.text.snippet import (
     plain_passage,
     truncate,
 )
+from lithos.text.snippet_bounds import MOST_REPLIES, REACH, WINDOW
 
 
 def passage(content: str, query: str, **idf: float) -> str:

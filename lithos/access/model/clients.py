@@ -16,6 +16,7 @@ from attrs import frozen
 
 from lithos.access.model.redirects import check_redirects
 from lithos.access.model.requests import OAuthRefused
+from lithos.kernel.values.graphemes import beginning
 
 #: Maximum characters of a client id, and of a stored client name.
 LONGEST_ID: Final = 500
@@ -89,4 +90,4 @@ def read_name(given: object) -> str:
     """Return the display name of a client: printable, on one line, and truncated."""
     text = given if isinstance(given, str) else ""
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[:1_000]).split())
-    return line[:LONGEST_NAME] or "a client without a name"
+    return beginning(line, LONGEST_NAME) or "a client without a name"

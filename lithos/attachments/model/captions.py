@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import quote
 
+from lithos.kernel.values.graphemes import beginning
+
 #: Maximum number of characters: before and after each link, and for all links together.
 AROUND: Final = 300
 MOST: Final = 2_000
@@ -24,7 +26,7 @@ def around(content: str, name: str) -> str:
         while len(told) < PLACES and (place := lowered.find(spelling, start)) >= 0:
             start = place + len(spelling)
             told.append(_paragraphs(content, place, start))
-    return "\n".join(told)[:MOST]
+    return beginning("\n".join(told), MOST)
 
 
 def _paragraphs(content: str, begin: int, end: int) -> str:

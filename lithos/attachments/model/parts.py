@@ -7,6 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
+from lithos.kernel.values.graphemes import beginning
 from lithos.text.words.analysis import normalise
 
 #: Maximum length of a place in characters. The usual ids of cards and elements have about 20 characters.
@@ -72,6 +73,6 @@ class Places:
         If the id is already used, a number is added.
         """
         place = wanted if isinstance(wanted, str) else ""
-        place = clean(place[: 2 * LONGEST_PLACE])[:LONGEST_PLACE] or otherwise
+        place = beginning(clean(place[: 2 * LONGEST_PLACE]), LONGEST_PLACE) or otherwise
         count = self._used[place] = self._used.get(place, 0) + 1
         return place if count == 1 else f"{place} ({count})"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from lithos.attachments.model.parts import FilePart, NotExtractable, clean
+from lithos.kernel.values.graphemes import whole
 
 #: Maximum lines and characters of a part. After half of either limit, a part ends at the next paragraph end.
 PART_LINES: Final = 40
@@ -61,8 +62,8 @@ def pack(pieces: Iterable[Piece]) -> Iterator[FilePart]:
     """
     held = list[str]()
     length, start, last_line = 0, (1, 1), 0
-    for line, column, whole in pieces:
-        for offset, text in _cut(whole):
+    for line, column, written in pieces:
+        for offset, text in _cut(written):
             is_full = len(held) >= PART_LINES or length + len(text) > PART_CHARACTERS
             is_enough = len(held) >= PART_LINES // 2 or length >= PART_CHARACTERS // 2
             if held and (is_full or (is_enough and not text.strip())):
@@ -99,8 +100,11 @@ def _cut(text: str) -> Iterator[tuple[int, str]]:
     if len(text) <= PART_CHARACTERS:
         yield 0, text
         return
-    for found in _SLICE.finditer(text):
-        yield found.start(), found[0]
+    start = 0
+    while (found := _SLICE.match(text, start)) is not None:
+        end = whole(text, found.end(), start)
+        yield start, text[start:end]
+        start = end
 
 
 def _lines(text: str) -> Iterator[Piece]:

@@ -18,6 +18,7 @@ from lithos.attachments.model.parts import FilePart
 from lithos.kernel.actors.threads import Blocking, Threads
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.values.errors import DocNotFound, InvalidInput
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.projects import ProjectFilter
 from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
@@ -237,8 +238,9 @@ def _is_page(place: str | None) -> bool:
 def join_parts(kind: FileKind, parts: Sequence[FilePart]) -> str:
     """Return the complete text of a file. In PDF files, page numbers separate the pages."""
     if kind == "pdf":
-        return "\n\n".join(f"[page {part.page}]\n{part.text}" for part in parts)[:MOST_TEXT]
-    return ("\n" if kind in ("text", "html") else "\n\n").join(part.text for part in parts)[:MOST_TEXT]
+        return beginning("\n\n".join(f"[page {part.page}]\n{part.text}" for part in parts), MOST_TEXT)
+    gap = "\n" if kind in ("text", "html") else "\n\n"
+    return beginning(gap.join(part.text for part in parts), MOST_TEXT)
 
 
 def image_content(read: AttachmentRead) -> tuple[str, str] | None:

@@ -21,6 +21,7 @@ from lithos.attachments.files.shelf import AttachedFile, number_of
 from lithos.attachments.model.kinds import asks_for_image, kind_of
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import IndexFailed, SearchBackendFailed
+from lithos.kernel.values.graphemes import beginning
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.rows_coordination import NoteRows
@@ -33,7 +34,8 @@ from lithos.search.service.other_files import OtherHit, OtherQuery
 from lithos.search.service.similarity_floors import judged_part
 from lithos.search.settings import SearchConfig
 from lithos.text.query import QuerySyntaxError, begin_last, parse_query, words_of
-from lithos.text.snippet import WINDOW, Terms, find_passage
+from lithos.text.snippet import Terms, find_passage
+from lithos.text.snippet_bounds import WINDOW
 
 log = get_logger("lithos.attachments")
 
@@ -187,4 +189,4 @@ class AttachmentSearch:
 def snippet_of(text: str, terms: Terms) -> str:
     """Return the passage with the most query terms, or the beginning if the text contains no term."""
     passage = find_passage(text, terms).text
-    return passage or " ".join(text[: WINDOW * 2].split())[:WINDOW]
+    return passage or beginning(" ".join(text[: WINDOW * 2].split()), WINDOW)

@@ -30,6 +30,7 @@ from lithos.clients.hooks.payload import (
     repository_of,
     say,
 )
+from lithos.kernel.values.graphemes import beginning
 from lithos.server.command.hook_failsafe import DEADLINE, FAILURES, deadline_after, printable
 
 if TYPE_CHECKING:
@@ -126,7 +127,9 @@ class Checkpoint(NamedTuple):
     def title(self) -> str:
         """The title of the note, which contains project, day and session."""
         which = self.agent if self.session is None else f"session {self.session[:8]}"
-        return f"Checkpoint of {self.project[:_LONGEST_PROJECT] or 'a project'}, {self._day}, {which}"
+        return (
+            f"Checkpoint of {beginning(self.project, _LONGEST_PROJECT) or 'a project'}, {self._day}, {which}"
+        )
 
     @property
     def _day(self) -> str:
@@ -191,7 +194,7 @@ def storing(checkpoint: Checkpoint) -> Calls:
 
 
 def _new_note(checkpoint: Checkpoint) -> dict[str, Any]:
-    tags = ["checkpoint", *([checkpoint.project[:_LONGEST_PROJECT]] if checkpoint.project else [])]
+    tags = ["checkpoint", *([beginning(checkpoint.project, _LONGEST_PROJECT)] if checkpoint.project else [])]
     session = {} if checkpoint.session is None else {"session": checkpoint.session}
     return {
         "title": checkpoint.title,
@@ -290,7 +293,7 @@ def _shorten(text: str) -> str:
     if len(text) <= LONGEST_TEXT:
         return text
     note = f"\n\n(Cut: the first {LONGEST_TEXT:,} of {len(text):,} characters.)"
-    return text[: LONGEST_TEXT - len(note)] + note
+    return beginning(text, LONGEST_TEXT - len(note)) + note
 
 
 def _store(owner: HookOwner, checkpoint: Checkpoint) -> None:

@@ -25,6 +25,7 @@ from lithos.imports.model.conversation import Conversation, blocks_of, parts_of
 from lithos.imports.model.importing import MOST_CONTENT, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.imports.model.json_items import Damaged, read_items
 from lithos.imports.model.texts import digest
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.times import format_optional
 from lithos.notes.links.links import scan_targets
 from lithos.notes.model.paths import slug_of
@@ -284,7 +285,7 @@ def _title_of(conversation: Conversation) -> str:
     asked = next((message.text for message in conversation.messages if message.role == "User"), "")
     words = " ".join(_MARK.sub("", asked[: 4 * _TITLE_LENGTH]).split())
     if len(words) > _TITLE_LENGTH:
-        return words[:_TITLE_LENGTH].rpartition(" ")[0] or words[:_TITLE_LENGTH]
+        return words[:_TITLE_LENGTH].rpartition(" ")[0] or beginning(words, _TITLE_LENGTH)
     if words:
         return words
     at = conversation.created_at

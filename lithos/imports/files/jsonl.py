@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 from lithos.imports.files.reading import read_lines, read_moment
 from lithos.imports.model.importing import Degraded, ImportRefused, Item, Malformed, Record
 from lithos.kernel.databases.private_files import NotRegular, open_regular
+from lithos.kernel.values.graphemes import beginning
 from lithos.notes.links.links import scan_links
 
 #: Maximum number of bytes in a line. Longer lines are skipped and are never in memory.
@@ -179,7 +180,7 @@ def title_of(text: str) -> str:
     line = line.lstrip("#*-> \t")
     if len(line) <= _TITLE:
         return line or "Untitled"
-    return line[:_TITLE].rpartition(" ")[0].rstrip(" ,;:") or line[:_TITLE]
+    return line[:_TITLE].rpartition(" ")[0].rstrip(" ,;:") or beginning(line, _TITLE)
 
 
 def _is_encodable(given: Mapping[str, Any]) -> bool:

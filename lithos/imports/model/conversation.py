@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
+from lithos.kernel.values.graphemes import whole
 from lithos.text.markdown import code_fences
 from lithos.text.pieces import line_pieces, matches_in_lines
 
@@ -176,7 +177,7 @@ def _small_pieces(text: str, most: int) -> Iterator[str]:
         for line in text[start:end].splitlines(keepends=True):
             at = 0
             while len(line) - at > most:
-                stop = line.rfind(" ", at, at + most) + 1 or at + most
+                stop = line.rfind(" ", at, at + most) + 1 or whole(line, at + most, at)
                 yield line[at:stop]
                 at = stop
             yield line[at:]

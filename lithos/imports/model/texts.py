@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.limits import NAME, TITLE
 from lithos.kernel.values.times import EPOCH, parse_time
 from lithos.text.markdown import one_line
@@ -57,7 +58,7 @@ def clean_line(value: Any, limit: int = TITLE) -> str:
     """Return a text as one line of at most `limit` characters. Return "" if the value is not a text."""
     if not isinstance(value, str):
         return ""
-    return one_line(clean(value[: 8 * limit]))[:limit].rstrip()
+    return beginning(one_line(clean(value[: 8 * limit])), limit).rstrip()
 
 
 def parse_moment(value: Any) -> datetime | None:
@@ -119,14 +120,15 @@ def relation_type(text: str) -> str:
     `Relates to` becomes `related_to`, which is an edge type of Lithos. A name without letters also becomes
     `related_to`.
     """
-    name = _NOT_WORD.sub("_", clean(text[: 2 * NAME]).strip().lower()).strip("_")[:NAME].rstrip("_")
+    name = _NOT_WORD.sub("_", clean(text[: 2 * NAME]).strip().lower()).strip("_")
+    name = beginning(name, NAME).rstrip("_")
     return _RELATIONS.get(name, name) or _UNNAMED
 
 
 def tag_of(text: str) -> str:
     """Return a name as a tag without white space, leading `#` and brackets, or "" if nothing remains."""
     name = _SPACE.sub("-", clean(text[: 2 * NAME]).strip().lstrip("#").strip())
-    return name.strip("[](){},;:\"'").strip("-")[:NAME]
+    return beginning(name.strip("[](){},;:\"'").strip("-"), NAME)
 
 
 def tags_of(names: Iterable[str]) -> tuple[str, ...]:

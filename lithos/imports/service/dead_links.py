@@ -12,6 +12,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from lithos.imports.model.importing import Record
+from lithos.kernel.values.graphemes import beginning
 from lithos.notes.links.links import LinkTable, scan_targets
 
 #: Maximum number of links to check in one import. Links in later notes are not checked.
@@ -68,6 +69,8 @@ class LinksOfImport:
             for target in self._links.get(position, ()):
                 if target not in known:
                     known[target] = bool(resolve(target) or self._planned.resolve(target))
-                yield None if known[target] else DeadLink(position, target, f"[[{target[:_SHOWN]}]]")
+                yield (
+                    None if known[target] else DeadLink(position, target, f"[[{beginning(target, _SHOWN)}]]")
+                )
             for written in self._lost.get(position, ()):
-                yield DeadLink(position, "", written[:_SHOWN])
+                yield DeadLink(position, "", beginning(written, _SHOWN))

@@ -50,6 +50,7 @@ from lithos.imports.service.records import (
     excess_of,
     size_of,
 )
+from lithos.kernel.values.graphemes import beginning
 from lithos.notes.files.lookup import list_attachments
 from lithos.notes.links.links import FileNames
 
@@ -130,7 +131,9 @@ class ImportReport:
         self.counted[what] += 1
         rows = self.listed.setdefault(what, [])
         if len(rows) < MOST_LISTED:
-            rows.append(ReportedRecord(what, position[:LONGEST], path and path[:LONGEST], reason[:LONGEST]))
+            rows.append(
+                ReportedRecord(what, position[:LONGEST], path and path[:LONGEST], beginning(reason, LONGEST))
+            )
 
     @property
     def note_results(self) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ from typing import Any, Final
 import yaml
 from yaml.constructor import ConstructorError
 
+from lithos.kernel.values.graphemes import beginning
+
 #: Maximum size of a file in bytes.
 LARGEST_FILE: Final = 1024 * 1024
 #: Maximum length of a number in characters. Reading 1:59:59... with many sixties would take minutes, and the
@@ -50,7 +52,7 @@ for _kind in ("int", "float"):
 
 def shorten(text: str) -> str:
     """Return the beginning of a text for a message."""
-    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."
+    return text if len(text) <= LONGEST_SHOWN else beginning(text, LONGEST_SHOWN) + "..."
 
 
 def read_yaml(path: Path) -> Any:

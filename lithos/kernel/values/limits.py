@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 from attrs import define
 
 from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.graphemes import beginning
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -143,7 +144,7 @@ _SURELY_SMALL: Final = EXTRA_BYTES // 6
 
 def cut_name(text: str) -> str:
     """Trim a name and truncate it to `NAME_KEPT` characters. Trim it again, because reading it back would."""
-    return text.strip()[:NAME_KEPT].rstrip()
+    return beginning(text.strip(), NAME_KEPT).rstrip()
 
 
 def cut_items(items: Iterable[str]) -> Iterator[str]:

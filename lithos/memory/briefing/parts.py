@@ -16,6 +16,7 @@ from typing import Final
 
 from attrs import frozen
 
+from lithos.kernel.values.graphemes import beginning, tail
 from lithos.kernel.values.times import format_time
 from lithos.notes.model.note import NoteWarning
 from lithos.tasks.model.graph import Blocker
@@ -48,7 +49,7 @@ def one_line(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     half = (most - 1) // 2
-    return f"{text[:half].rstrip()}…{text[-half:].lstrip()}"
+    return f"{beginning(text, half).rstrip()}…{tail(text, half).lstrip()}"
 
 
 def header(title: str, path: str, version: int, section: str, project: str = "") -> str:

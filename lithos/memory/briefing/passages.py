@@ -34,6 +34,7 @@ from typing import Final
 
 from attrs import frozen
 
+from lithos.kernel.values.graphemes import beginning
 from lithos.search.ranking.replies import is_greeting
 from lithos.text.chunk import chunk_spans
 from lithos.text.excerpt_bounds import tidy_edge
@@ -275,7 +276,7 @@ def affordable(content: str, most: int) -> tuple[str, int]:
 
     `most` is at least `LEAST_TEXT`.
     """
-    content = content[:most]
+    content = beginning(content, most)
     price, marks = MARK, content.count("#") + content.count("```") + content.count("~~~")
     lines = content.count("\n") + 1
     if len(content) + max(price * marks, PARSED_LINE * lines) > LEAST_TEXT and _is_parsed(content):

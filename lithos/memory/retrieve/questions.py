@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 import attrs
 import trio
 
+from lithos.kernel.values.graphemes import beginning
 from lithos.memory.model.memory import ApplyFeedback, AskedQuestion, Receipt
 from lithos.memory.model.questions import (
     QUESTION_KEPT,
@@ -55,7 +56,7 @@ def tell_question(question: RememberedQuestion | None, *, may_read: bool) -> str
     if question is None or question.is_private or not may_read:
         return CITED_BEFORE
     words = " ".join(question.question.split())
-    return f"cited for: {words[:LONGEST_QUOTE]}{'…' * (len(words) > LONGEST_QUOTE)}"
+    return f"cited for: {beginning(words, LONGEST_QUOTE)}{'…' * (len(words) > LONGEST_QUOTE)}"
 
 
 class QuestionMemory:
@@ -156,7 +157,7 @@ class QuestionMemory:
         shown = (*feedback.cited, *feedback.misleading, *feedback.ignored, *feedback.elsewhere)
         entries = [entry for note_id in shown if (entry := self._catalogue.get(note_id)) is not None]
         asked = AskedQuestion(
-            text=receipt.query[:QUESTION_KEPT],
+            text=beginning(receipt.query, QUESTION_KEPT),
             digest=digest_question(receipt.query),
             agent_id=receipt.agent_id,
             is_private=any(entry.note.access_scope == PRIVATE for entry in entries),

@@ -16,6 +16,7 @@ from attrs import define, field, frozen
 from lithos.kernel.actors.threads import slices
 from lithos.kernel.log import get_logger
 from lithos.kernel.metrics import Metrics
+from lithos.kernel.values.graphemes import beginning
 from lithos.memory.model.memory import SurfacedConflict
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.index_links import Direction, LinkGraph
@@ -192,7 +193,7 @@ class Scout:
 def quote(entry: Entry) -> str:
     """Return the title of a note in quotes, for use in a reason."""
     title = entry.note.title
-    return f'"{title}"' if len(title) <= LONGEST_TITLE else f'"{title[:LONGEST_TITLE]}…"'
+    return f'"{title}"' if len(title) <= LONGEST_TITLE else f'"{beginning(title, LONGEST_TITLE)}…"'
 
 
 log = get_logger("lithos.retrieve")

@@ -20,6 +20,7 @@ import trio
 from attrs import define, frozen
 
 from lithos.kernel.actors.threads import Blocking, slices
+from lithos.kernel.values.graphemes import beginning
 from lithos.memory.service.edges import Edges
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.index_links import LinkGraph
@@ -153,7 +154,7 @@ def _draw(
 
 
 def _label(title: str, folded: int) -> str:
-    cut = title if len(title) <= LONGEST_LABEL else title[: LONGEST_LABEL - 1].rstrip() + "…"
+    cut = title if len(title) <= LONGEST_LABEL else beginning(title, LONGEST_LABEL - 1).rstrip() + "…"
     return f"{cut} +{folded:,}" if folded else cut
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from attrs import define, field, frozen
 
+from lithos.kernel.values.graphemes import beginning
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import OutsideKnowledge
 from lithos.notes.format.document import derive_id
@@ -109,7 +110,7 @@ def _look(path: str, text: str, mtime_ns: int, style: VaultStyle) -> FirstLook:
         title = named.get("title") or stem
     else:
         title = (heading[1].strip() if heading else "") or named.get("title") or stem
-    lines = " ".join(visible_text(body).split())[:LINES]
+    lines = beginning(" ".join(visible_text(body).split()), LINES)
     folded = fold(f"{title} {stem} {heading[1] if heading else ''} {lines}")
     return FirstLook(named.get("id") or derive_id(path), path, title, lines, mtime_ns, folded)
 

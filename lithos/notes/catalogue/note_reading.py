@@ -12,6 +12,7 @@ import attrs
 from attrs import field, frozen
 
 from lithos.kernel.values.events import NOTE_CONFLICT_COPY, NOTE_RENAMED, EventDraft, note_origin
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.limits import TITLE
 from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import ConflictCopy, Entry, SkippedFile
@@ -168,7 +169,7 @@ def make_entry(examined: Examined, serial: int) -> Entry:
 def draft_change(kind: str, entry: Entry, former_path: str, agent: str, now: datetime) -> EventDraft:
     """Return the event for a note that another program created, updated or renamed."""
     note = entry.note
-    payload = {"id": note.id, "title": note.title[:TITLE], "path": entry.path}
+    payload = {"id": note.id, "title": beginning(note.title, TITLE), "path": entry.path}
     if kind == NOTE_RENAMED:
         payload = {"id": note.id, "src_path": former_path, "dest_path": entry.path}
     return draft_event(kind, payload, entry.standing, note.all_tags, agent, now)
@@ -177,7 +178,7 @@ def draft_change(kind: str, entry: Entry, former_path: str, agent: str, now: dat
 def draft_copy(original: Entry, path: str, agent: str, now: datetime) -> EventDraft:
     """Return the event for a conflict copy of a note at a path."""
     note = original.note
-    payload = {"id": note.id, "title": note.title[:TITLE], "path": original.path, "copy": path}
+    payload = {"id": note.id, "title": beginning(note.title, TITLE), "path": original.path, "copy": path}
     return EventDraft(
         type=NOTE_CONFLICT_COPY, agent=agent, payload=payload, timestamp=now, tags=note.all_tags, origin=agent
     )

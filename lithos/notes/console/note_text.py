@@ -14,6 +14,7 @@ from typing import Final
 from attrs import frozen
 from markupsafe import Markup, escape
 
+from lithos.kernel.values.graphemes import beginning
 from lithos.notes.console.markdown import Parsed, block_starts, parse_markdown
 
 #: Maximum number of characters of a text that a page shows at once.
@@ -144,7 +145,7 @@ def _outline_of(text: str, start: int, end: int) -> list[Jump]:
 
 def _brief(name: str) -> str:
     plain = re.sub(r"\[\[([^\[\]|]*\|)?([^\[\]|]*)\]\]|[*`]", r"\2", name[: 4 * LONGEST_HEADING])
-    return plain[:LONGEST_HEADING] or "(untitled)"
+    return beginning(plain, LONGEST_HEADING) or "(untitled)"
 
 
 def scan_headings(text: str) -> list[tuple[int, int, str]]:

@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from attrs import evolve, frozen
 
+from lithos.kernel.values.graphemes import beginning
 from lithos.notes.model.note import OWNED_KEYS, Document
 from lithos.text.outline.differences import Block, match_lines
 
@@ -136,7 +137,12 @@ def merge_texts(base: str, mine: str, theirs: str) -> Merged[str]:
     if theirs == base:
         return Merged(result=mine)
     if any(text.count(_LF) > MOST_LINES for text in (base, mine, theirs)):
-        whole = Conflict(line=1, base=base[:TEXT_CUT], mine=mine[:TEXT_CUT], theirs=theirs[:TEXT_CUT])
+        whole = Conflict(
+            line=1,
+            base=beginning(base, TEXT_CUT),
+            mine=beginning(mine, TEXT_CUT),
+            theirs=beginning(theirs, TEXT_CUT),
+        )
         return Merged(conflicts=(whole,), total=1, is_complete=False)
     numbers: dict[str, int] = {}
     sides = [NumberedLines.of(text, numbers) for text in (base, mine, theirs)]
@@ -185,7 +191,7 @@ class NumberedLines:
     def beginning(self, start: int, end: int) -> str:
         """Return the text of some lines, cut to the maximum length of a conflict text."""
         shown = range(start, min(end, start + TEXT_CUT))
-        return "".join(self.texts[at][:TEXT_CUT] + self.breaks[at] for at in shown)[:TEXT_CUT]
+        return beginning("".join(self.texts[at][:TEXT_CUT] + self.breaks[at] for at in shown), TEXT_CUT)
 
 
 #: A range of lines: the index of the first line, and the index after the last line.
@@ -363,6 +369,6 @@ def _shown(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, str):
-        return value[:TEXT_CUT]
+        return beginning(value, TEXT_CUT)
     text = json.dumps(value, ensure_ascii=False, default=_plain)
-    return json.loads(text) if len(text) <= TEXT_CUT else text[:TEXT_CUT]
+    return json.loads(text) if len(text) <= TEXT_CUT else beginning(text, TEXT_CUT)

@@ -14,6 +14,7 @@ import yaml
 from attrs import evolve
 from yaml.constructor import SafeConstructor
 
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.ids import UUID, is_id
 from lithos.kernel.values.limits import ID, ITEMS, SUMMARY, URL, cut_items, cut_name
 from lithos.kernel.values.times import end_of_day, parse_end, parse_time
@@ -228,7 +229,7 @@ def _summaries(node: yaml.Node, values: ValueReader) -> dict[str, str] | None:
         return None
     pairs = values.pairs(node)
     texts = {key: _scalar(pairs[key]) for key in ("short", "long") if key in pairs}
-    return {key: text[:SUMMARY] for key, text in texts.items() if text is not None} or None
+    return {key: beginning(text, SUMMARY) for key, text in texts.items() if text is not None} or None
 
 
 _HEALERS: Final[dict[str, Callable[[yaml.Node, ValueReader], Any]]] = {
@@ -291,7 +292,9 @@ def normalise_note(note: Note) -> Note:
         expires_at=note.expires_at and note.expires_at.astimezone(UTC),
         namespace=cut_name(note.namespace or "") or None,
         quarantine_reason=cut_name(note.quarantine_reason or "") or None,
-        summaries={key: text[:SUMMARY] for key, text in note.summaries.items()} if note.summaries else None,
+        summaries={key: beginning(text, SUMMARY) for key, text in note.summaries.items()}
+        if note.summaries
+        else None,
         entities=clean_items(note.entities),
         extra=dict(note.extra),
     )

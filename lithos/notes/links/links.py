@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 from attrs import define, field, frozen
 
 from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.graphemes import whole
 from lithos.notes.links.forms import (
     destinations,
     is_placed,
@@ -35,9 +36,9 @@ from lithos.notes.links.literal import mask_literal
 from lithos.notes.links.properties import properties_in
 from lithos.notes.model.paths import folder_of
 from lithos.text.markdown import mask_code
+from lithos.text.sentences import LINK_END
 from lithos.text.words.analysis import normalise
 
-_SENTENCE_END: Final = re.compile(r"[.!?…][)\"'”’]{0,2}\s+")
 #: Maximum number of characters of a sentence before the beginning of its link, and after it.
 _LONGEST_SIDE: Final = 1_000
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -133,14 +134,14 @@ def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
     place = next((at for at, link in links if not keys.isdisjoint(target_keys(link.target))), None)
     if place is None:
         return ""
-    before = content[max(0, place - _LONGEST_SIDE) : place].rpartition("\n")[2]
-    behind = content[place : place + _LONGEST_SIDE].partition("\n")[0]
+    before = content[whole(content, max(0, place - _LONGEST_SIDE)) : place].rpartition("\n")[2]
+    behind = content[place : whole(content, place + _LONGEST_SIDE, place)].partition("\n")[0]
     # Ignore characters inside the link that look like the end of a sentence.
     begins, closes = len(before), "]]" if behind.startswith("[[") else "]"
     if behind.startswith("]("):
         begins, closes = before.rfind("["), ")"
-    ends = [match.end() for match in _SENTENCE_END.finditer(before, 0, max(begins, 0))]
-    end = _SENTENCE_END.search(behind, max(behind.find(closes), 0))
+    ends = [match.end() for match in LINK_END.finditer(before, 0, max(begins, 0))]
+    end = LINK_END.search(behind, max(behind.find(closes), 0))
     return before[ends[-1] if ends else 0 :] + (behind[: end.end()].rstrip() if end else behind)
 
 

@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 from anyascii import anyascii
 
 from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.limits import TITLE
 from lithos.text.words.analysis import normalise
 
@@ -64,8 +65,9 @@ def file_name_of(title: str, note_id: str) -> str:
     case as the same name. Such names also have the same slug, so the check for duplicate slugs keeps them
     apart.
     """
-    name = _NOT_NAME.sub(" ", normalise("NFC", title[:_READ]))[:NAME_MAX]
-    name = name.encode("utf-8", "surrogatepass")[:NAME_BYTES].decode("utf-8", "ignore")
+    name = beginning(_NOT_NAME.sub(" ", normalise("NFC", title[:_READ])), NAME_MAX)
+    fitting = name.encode("utf-8", "surrogatepass")[:NAME_BYTES].decode("utf-8", "ignore")
+    name = beginning(name, len(fitting)) if len(fitting) < len(name) else fitting
     return _NAME_EDGES.sub("", name) or f"note-{_hex_of(note_id)}"
 
 

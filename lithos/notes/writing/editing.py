@@ -17,6 +17,7 @@ import attrs
 import trio
 
 from lithos.kernel.values.errors import InvalidInput, LithosError, VersionConflict
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import Put, ReadFile, digest_of
@@ -278,7 +279,7 @@ def _conflict(refused: OtherHash, version: int) -> VersionConflict:
     extras: dict[str, Any] = {
         "current_version": version,
         "current_hash": refused.hash,
-        "current_text": refused.text[:SHOWN].replace("\r\n", "\n"),
+        "current_text": beginning(refused.text, SHOWN).replace("\r\n", "\n"),
         "warnings": [],
     }
     name = "The body" if refused.path is None else f"The section {refused.path[:200]!r}"

@@ -15,6 +15,7 @@ import attrs
 from lithos.kernel.actors.threads import Blocking
 from lithos.kernel.values.errors import Forbidden, InvalidInput, VersionConflict
 from lithos.kernel.values.events import NOTE_RENAMED, NOTE_UPDATED, TAKING_BACK, EventDraft, note_origin
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.limits import TITLE
 from lithos.kernel.values.messages import Command
 from lithos.kernel.values.principals import Principal
@@ -186,7 +187,7 @@ class MovePreparation:
         event = EventDraft(
             type=NOTE_UPDATED,
             agent=request.intent.agent,
-            payload={"id": entry.note.id, "title": new.note.title[:TITLE], "path": entry.path},
+            payload={"id": entry.note.id, "title": beginning(new.note.title, TITLE), "path": entry.path},
             timestamp=now,
             tags=new.note.tags,
             origin=note_origin(request.intent.source, digest, version),

@@ -23,6 +23,7 @@ from lithos.kernel.values.events import (
     EventDraft,
     note_origin,
 )
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.limits import TITLE
 from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
@@ -405,7 +406,7 @@ def make_prepared(
     event = EventDraft(
         type=NOTE_CREATED if created else NOTE_UPDATED,
         agent=agent,
-        payload={"id": note.id, "title": note.title[:TITLE], "path": entry.path},
+        payload={"id": note.id, "title": beginning(note.title, TITLE), "path": entry.path},
         timestamp=at,
         tags=note.all_tags,
         origin=note_origin(source, entry.digest, note.version),

@@ -17,6 +17,7 @@ from typing import Final
 
 from lithos.search.ranking.match_strength import Calibration
 from lithos.search.ranking.prompt_words import LEAST_SHARED
+from lithos.text.sentences import AFTER_END
 
 #: Maximum number of characters of a part, of parts that are considered, and of parts that are ranked.
 LONGEST_PART: Final = 600
@@ -25,10 +26,7 @@ MOST_RANKED: Final = 8
 #: Minimum probability of a second note, relative to the first. If one note is much better, a second one would
 #: only repeat the same subject of another project.
 SECOND_SHARE: Final = 0.5
-#: Ends of sentences. In Greek, a semicolon ends a question.
-_END: Final = re.compile(
-    r"(?<=[.!?؟۔।॥])\s+|(?<=[\u0370-\u03ff\u1f00-\u1fff][;\u037e])\s+|(?<=[。！？｡])|\n\s*\n"
-)
+_END: Final = re.compile(rf"(?<=[.!?])\s+|\n\s*\n|{AFTER_END}")
 
 #: Fitted to the first two notes of every part of all prompts of `bench.reach`. Each kind of notes has equal
 #: weight. `python -m bench.reach --fit` fits only to notes that share enough words with the part. Its
@@ -62,7 +60,7 @@ def _sentences(prompt: str) -> Iterator[str]:
     for sentence in _END.split(prompt):
         text = " ".join(sentence.split())
         for start in range(0, len(text), LONGEST_PART):
-            yield text[start : start + LONGEST_PART]
+            yield text[start : start + LONGEST_PART]  # Only searched, so a grapheme may be cut.
 
 
 def best_parts(idfs: Sequence[Mapping[str, float]], unknown: float) -> list[int]:

@@ -18,6 +18,7 @@ from jinja2 import Environment, PackageLoader, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.times import parse_time
 from lithos.server.console.labels import FILTERS, OWN_AGENTS
 
@@ -182,7 +183,7 @@ def readable(text: object, most: int = LONGEST_LABEL) -> str:
     Control and direction characters become spaces.
     """
     plain = _UNSEEN.sub(" ", str(text)[: most * 4]).strip()
-    return plain if len(plain) <= most else f"{plain[: most - 1]}…"
+    return plain if len(plain) <= most else f"{beginning(plain, most - 1)}…"
 
 
 def visible(text: object) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from attrs import frozen
 from pydantic_core import to_json
 
+from lithos.kernel.values.graphemes import beginning
 from lithos.text.snippet import cut
 
 #: Maximum number of rows in a secondary list.
@@ -233,7 +234,7 @@ class _Shortener:
             return value
         self._name(path)
         if isinstance(value, str):
-            return value[: _longest_beginning(value, room - 5)] + "..."
+            return beginning(value, _longest_beginning(value, room - 5)) + "..."
         if not isinstance(value, list | tuple):
             return None
         kept, used = 0, 2

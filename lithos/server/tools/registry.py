@@ -19,6 +19,7 @@ from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.errors import Forbidden, LithosError, SearchBackendFailed
+from lithos.kernel.values.graphemes import beginning, tail
 from lithos.kernel.values.principals import (
     COMMAND,
     OWNER,
@@ -215,7 +216,7 @@ def _shorten(message: str) -> str:
     """Shorten a message that quotes a long argument. The beginning and the advice at the end are kept."""
     if len(message) <= LONGEST_MESSAGE:
         return message
-    return f"{message[: LONGEST_MESSAGE // 2]} … {message[-LONGEST_MESSAGE // 2 :]}"
+    return f"{beginning(message, LONGEST_MESSAGE // 2)} … {tail(message, LONGEST_MESSAGE // 2)}"
 
 
 def is_listed(tool: Tool, server: ServerConfig) -> bool:

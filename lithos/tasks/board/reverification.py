@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.limits import TITLE
 from lithos.kernel.values.messages import Done
 from lithos.tasks.model.task import Task
@@ -79,7 +80,7 @@ def _epic(command: OpenReverification) -> CreateTask:
     note = command.note
     return CreateTask(
         agent=command.agent,
-        title=f"Re-verify notes that depend on {note.title}"[:TITLE],
+        title=beginning(f"Re-verify notes that depend on {note.title}", TITLE),
         description=(
             f"The note {note.title!r} ({note.path}, id {note.id}) was quarantined: "
             f"{command.reason}\n\nEach task of this epic names a note that depends directly on "
@@ -95,7 +96,7 @@ def _task(command: OpenReverification, dependent: Dependent, epic: str) -> Creat
     note = command.note
     return CreateTask(
         agent=command.agent,
-        title=f"Re-verify {dependent.title}"[:TITLE],
+        title=beginning(f"Re-verify {dependent.title}", TITLE),
         description=(
             f"The note {dependent.title!r} ({dependent.path}, id {dependent.id}) depends on "
             f"{note.title!r} ({note.path}, id {note.id}), which was quarantined: "

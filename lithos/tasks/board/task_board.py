@@ -25,6 +25,7 @@ from lithos.kernel.values.errors import (
     TaskNotResolved,
 )
 from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.messages import Done
 from lithos.tasks.board.failed_attempts import Failing
 from lithos.tasks.board.imported_tasks import Carrying
@@ -354,7 +355,7 @@ class TaskBoard(Board):
             finding_id=finding.id,
             task_id=task.id,
             agent=command.agent,
-            summary=finding.summary[:SUMMARY_TOLD],
+            summary=beginning(finding.summary, SUMMARY_TOLD),
             **named,
         )
         return Done(finding.id, (event,))

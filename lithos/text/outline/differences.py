@@ -18,6 +18,8 @@ from typing import Final
 
 from attrs import frozen
 
+from lithos.kernel.values.graphemes import beginning
+
 #: Maximum number of equal line pairs that `difflib` may examine: per line of both texts, and in total.
 PAIRS_PER_LINE: Final = 100
 MOST_PAIRS: Final = 2_000_000
@@ -205,7 +207,7 @@ def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
         parts.append(line)
         size += len(line)
         if size > LONGEST_DIFF:
-            return Diff("".join(parts)[:LONGEST_DIFF], is_truncated=True)
+            return Diff(beginning("".join(parts), LONGEST_DIFF), is_truncated=True)
     return Diff("".join(parts), is_truncated=False)
 
 

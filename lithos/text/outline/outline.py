@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 
 from lithos.kernel.values.errors import InvalidInput, SectionNotFound
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.limits import TITLE
 from lithos.text.chunk import scan_headings
 from lithos.text.markdown import plain_title
@@ -350,7 +351,7 @@ def scan_tasks(body: str) -> Iterator[TaskItem]:
 def _plain(text: str) -> str:
     """Return a heading's text on one line without markup, cut to `TITLE` characters."""
     line = " ".join(plain_title(" ".join(text.split())).split())
-    return " ".join(_ESCAPED.sub(r"\1", line)[:TITLE].split())
+    return " ".join(beginning(_ESCAPED.sub(r"\1", line), TITLE).split())
 
 
 def _key(text: str) -> str:

@@ -19,6 +19,7 @@ from lithos import __version__
 from lithos.history.service.undo import ToolCalls
 from lithos.kernel.databases.private_files import replace_file
 from lithos.kernel.parts import utc_now
+from lithos.kernel.values.graphemes import beginning
 from lithos.kernel.values.times import format_time
 from lithos.server.command.asking import NO_NOTES, find_owner, local_servers
 from lithos.server.command.output import tell, warn
@@ -129,7 +130,7 @@ def _list_changes(before: Baseline, comparison: BaselineComparison) -> Iterator[
 
 def _shorten(question: str) -> str:
     words = " ".join(question.split())
-    return words if len(words) <= _QUESTION else words[: _QUESTION - 1] + "…"
+    return words if len(words) <= _QUESTION else beginning(words, _QUESTION - 1) + "…"
 
 
 def _question_as_json(each: JudgedQuestion) -> dict[str, Any]:

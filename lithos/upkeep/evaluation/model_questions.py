@@ -17,6 +17,7 @@ import yaml
 from attrs import frozen
 from yaml.constructor import ConstructorError
 
+from lithos.kernel.values.graphemes import beginning
 from lithos.text.yaml.nodes import line_nesting_deeper
 
 #: Limits: bytes of a file, questions in a file, characters of a question, characters of a note's name, and
@@ -265,7 +266,7 @@ def _suggest(key: Any) -> str:
 
 def _shorten(text: Any) -> str:
     words = repr(text[:_SHOWN] if isinstance(text, str) else text)
-    return words if len(words) <= _SHOWN else words[:_SHOWN] + "…"
+    return words if len(words) <= _SHOWN else beginning(words, _SHOWN) + "…"
 
 
 def write_questions(questions: Iterable[tuple[Question, str]], *, as_json_lines: bool) -> str:
