@@ -22,7 +22,8 @@ LOCOMO = [
         },
         "qa": [
             {"question": "What does Ann paint?", "answer": "boats", "evidence": ["D2:1"], "category": 4},
-            {"question": "Who has a kiln, who paints boats?", "answer": "kiln", "evidence": ["D10:1; D2:2"], "category": 1},
+            {"question": "Who has a kiln, who paints boats?", "answer": "kiln", "evidence": ["D10:1; D2:2"],
+             "category": 1},
             {"question": "What does Bo paint?", "evidence": ["D2:1"], "category": 5},
             {"question": "And without evidence?", "answer": "-", "evidence": [], "category": 3},
             {"question": "Evidence that is lost?", "answer": "-", "evidence": ["D99:1"], "category": 3},
