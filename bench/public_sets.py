@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from bench.judged import Chunk, Collection, JudgedQuery
 
-#: What becomes one note of a conversation.
+#: The part of a conversation that becomes one note.
 NOTES: Final = ("sessions", "turns")
 #: LoCoMo's category of questions whose premise is false. Their evidence does not answer them.
 _ADVERSARIAL: Final = 5

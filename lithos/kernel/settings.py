@@ -68,7 +68,7 @@ class StorageConfig:
     )
     secrets: Literal["warn", "refuse", "off"] = setting(
         "warn",
-        "What happens if an agent writes text that looks like a password or a key into a note, a task, a "
+        "Reaction to agents that write text that looks like a password or a key into a note, a task, a "
         "finding or an edge. `warn` stores the text and names the line in the answer, and `refuse` "
         "stores nothing.",
     )

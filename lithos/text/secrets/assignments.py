@@ -22,7 +22,7 @@ _NAME: Final = re.compile(
     re.IGNORECASE,
 )
 _QUOTE: Final = r"(?:\\{0,3}[\"'`])?"
-#: What stands between a name and its value. The first alternative is a type, as in `token: str = "..."`.
+#: Characters between a name and its value. The first alternative is a type, as in `token: str = "..."`.
 _SEPARATORS: Final = (
     re.compile(_QUOTE + r"[ \t]{0,2}:[ \t]{0,2}[A-Za-z&][A-Za-z\[\]., |<>&']{0,40}=[ \t]{0,4}"),
     re.compile(
@@ -123,7 +123,7 @@ def _kind_of(word: str, before: str) -> tuple[str, bool]:
 
 
 def _separators(before: str) -> Iterator[re.Pattern[str]]:
-    """Yield the patterns of what may stand between a name and its value."""
+    """Yield the patterns of the characters between a name and its value."""
     if before[_begin_of_name(before) :].startswith("--"):
         yield _FLAG
     yield from _SEPARATORS
@@ -180,6 +180,6 @@ def _has_password(value: str) -> bool:
     """Return whether a text is `user:password` in base64."""
     try:
         user, colon, password = base64.b64decode(value, validate=True).decode().partition(":")
-    except ValueError:  # not base64, not UTF-8, or a letter such as the Kelvin sign, which equals `k` here
+    except ValueError:  # not base64, not UTF-8, or a letter such as U+212A, which equals `k` here
         return False
     return bool(colon) and user.isprintable() and len(password) >= 5 and is_password(password + "Aa1!")

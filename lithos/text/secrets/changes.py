@@ -1,4 +1,4 @@
-"""Secrets that a change of a file adds. Secrets that the file had before belong to whoever wrote them."""
+"""Secrets that a change of a file adds. Secrets that the file had before are not reported."""
 
 from __future__ import annotations
 

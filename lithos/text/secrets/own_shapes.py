@@ -48,7 +48,7 @@ OWN_SHAPES: Final[tuple[Shape, ...]] = (
     ("fly.io token", ("fm2_", "fo1_"), r"f(?:m2|o1)_[A-Za-z0-9+/=_-]{40,1000}", 3.5),
     # HashiCorp Vault, service tokens (developer.hashicorp.com/vault/docs/concepts/tokens).
     ("vault token", ("hvs.",), r"hvs\.[A-Za-z0-9_-]{24,200}", 3.0),
-    # Incoming webhooks. Who has the address may post (api.slack.com, discord.com/developers).
+    # Incoming webhooks. Everyone with the address may post (api.slack.com, discord.com/developers).
     (
         "slack webhook", ("hooks.slack.com/",),
         r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{40,80}", 3.0,

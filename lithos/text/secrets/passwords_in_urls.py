@@ -9,7 +9,7 @@ from typing import Final
 from lithos.text.secrets.placeholders import is_placeholder, is_reference
 
 KIND: Final = "password in url"
-#: What follows the scheme. The user may be empty (Redis). A port or a path ends the search.
+#: User and password after the scheme. The user may be empty (Redis). A port or a path ends the search.
 _USER_INFO: Final = re.compile(
     r"://[^\s:@/\"'`<>|\\]{0,128}:(?P<password>[^\s@/\"'`<>|\\]{3,256})@(?=[A-Za-z0-9\[$_-])"
 )

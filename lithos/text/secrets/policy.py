@@ -25,7 +25,7 @@ SHORTEST: Final = 8
 
 @frozen
 class SecretPolicy:
-    """What happens to a text with secrets. `mode` is the setting `storage.secrets`."""
+    """Decision about a text with secrets. `mode` is the setting `storage.secrets`."""
 
     mode: Literal["warn", "refuse", "off"] = "off"
 

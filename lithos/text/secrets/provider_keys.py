@@ -151,7 +151,7 @@ def _rules() -> tuple[re.Pattern[str], Mapping[str, Sequence[Rule]]]:
 def _any_of(texts: Sequence[str]) -> str:
     """Return a pattern of any of these texts, longest first. Each branch begins with another character.
 
-    `re` then skips the other characters fast. Nothing may stand in front of the branches.
+    `re` then skips the other characters fast. The branches must come first.
     """
     grouped: defaultdict[str, list[str]] = defaultdict(list)
     for text in texts:

@@ -50,7 +50,7 @@ def test_language_is_that_of_most_function_words(language: str, prompt: str) -> 
     ],
 )
 def test_words_of_the_language_that_show_nothing_are_left_out(prompt: str, words: set[str]) -> None:
-    """In English, `die` is no function word."""
+    """In English, `die` is not a function word."""
     assert subject(prompt).stems == words
 
 
@@ -94,7 +94,7 @@ def test_lists_are_folded_as_in_the_index() -> None:
         assert fold(text) == text, language
 
 
-def test_note_tells_which_stems_it_has() -> None:
+def test_note_returns_the_stems_that_it_has() -> None:
     text = LeadText.of([["flug", "berlin"], ["rest"]])
     assert text.held(["berlin", "tokio", "rest"]) == {"berlin", "rest"}
     assert text.held([]) == frozenset()

@@ -74,7 +74,7 @@ async def read_log(lithos: Lithos) -> list[str]:
         ("hi", "बर्लिन से टोक्यो की उड़ान में कितना समय लगता है?", "आसमान नीला क्यों है?"),
     ],
 )
-async def test_words_that_show_no_subject_in_a_language_are_no_match(
+async def test_words_that_show_no_subject_in_a_language_do_not_match(
     tmp_path: Path, language: str, unrelated: str, words_alone: str
 ) -> None:
     """Behaviour 314: half of the questions about notes in the language get their note."""

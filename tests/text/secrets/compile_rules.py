@@ -41,7 +41,7 @@ _LEFT_OUT: Final = frozenset(
 )  # fmt: skip
 #: Fewest characters of a fixed beginning.
 _LEAST: Final = 3
-#: Most beginnings of one rule.
+#: Maximum number of beginnings of one rule.
 _MOST: Final = 12
 #: End of a Go pattern that demands a quote, a blank or the end of the text after a key.
 _ENDS: Final = (

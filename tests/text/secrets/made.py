@@ -85,7 +85,7 @@ PROVIDERS: Final[dict[str, Maker]] = {
     "vault": _joined("hv", "s.", _of(URL, 95)),
     "jwt": _jwt,
 }  # fmt: skip
-#: Where a key of a provider may stand. `{}` is the key.
+#: Texts around a key of a provider. `{}` is the key.
 PLACES: Final = (
     "export API={}", "key: {}", 'client = Client("{}")', "use `{}` for the test server.", "It is {}.",
     '{{"value": "{}"}}', "curl -H 'X-Key: {}' https://api.internal/",

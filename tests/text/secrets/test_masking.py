@@ -66,7 +66,7 @@ def test_mask_keeps_the_name_and_says_the_kind() -> None:
     ids=["words", "lines", "long words", "CJK"],
 )
 def test_secret_is_found_at_every_border_of_a_long_text(filler: str) -> None:
-    """A long text is split into pieces. A key that lies across a border is found."""
+    """A long text is split into pieces. A key across a border is found."""
     around = filler * (70_000 // len(filler))
     for shift in range(0, 60, 7):
         text = f"{around[: 65_536 - shift].rstrip()}\n{KEY} {around}"
@@ -94,8 +94,8 @@ def test_any_text_has_ordered_spans_that_do_not_overlap(text: str) -> None:
         last = end
 
 
-def test_letter_that_equals_an_ascii_letter_in_another_case_is_no_error() -> None:
-    """The Kelvin sign matches `k` when case is ignored, but it is not base64."""
+def test_letter_that_equals_an_ascii_letter_in_another_case_is_not_an_error() -> None:
+    """U+212A matches `k` when case is ignored, but it is not base64."""
     text = "basic aaaaaaa\u212aaaaa"
     assert mask(text) == text
 
