@@ -12,6 +12,7 @@ from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking.lead_coverage import Covered
 from lithos.text.query import Node
+from lithos.text.words.languages import WordForms
 
 
 class PendingQueryPort(Protocol):
@@ -45,6 +46,8 @@ class WordsPort(Protocol):
     def search(self, node: Node, limit: int, filters: Filters) -> list[tuple[int, float]]: ...
 
     def content_stems(self, text: str) -> list[str]: ...
+
+    def word_forms(self, text: str) -> WordForms: ...
 
     def idf(self, stems: Iterable[str]) -> dict[str, float]: ...
 

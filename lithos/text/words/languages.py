@@ -1,0 +1,145 @@
+"""The language of a text, for the choice of a stemmer (docs/spec/search.md §1).
+
+The script decides first. Within a script, the function words and the letters of the text decide. A text
+without a clear language (code, names, a single word) counts as English, and so does a text in a
+language without a stemmer, such as Polish.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import field, frozen
+
+from lithos.text.words.analysis import fold, normalise
+from lithos.text.words.function_words import MARKED, STEMMED, WEIGHTS
+
+ENGLISH: Final = "english"
+#: Languages that have a stemmer, in alphabetical order.
+LANGUAGES: Final = tuple(sorted(STEMMED))
+#: Number of characters at the beginning of a text that show its language.
+SAMPLE: Final = 4_000
+#: Languages whose compounds are written as one word.
+COMPOUNDING: Final = frozenset({"danish", "dutch", "finnish", "german", "hungarian", "norwegian", "swedish"})
+
+
+@frozen
+class _Least:
+    """The least weight of the function words and letters of a language, and how many must differ."""
+
+    weight: float
+    distinct: int
+
+
+_OF_NOTE: Final = _Least(2.0, 3)
+_OF_QUERY: Final = _Least(1.5, 2)
+#: Minimum ratio of the weight to the number of all words, and to the weight of any other language.
+_LEAST_SHARE: Final = 0.1
+_LEAST_LEAD: Final = 1.25
+#: Maximum numbers of times that a word or a letter counts.
+_MOST_TIMES: Final = 6
+_MOST_LETTERS: Final = 3
+#: Minimum number of words of a note.
+_LEAST_WORDS: Final = 4
+_WORDS: Final = re.compile(r"[^\W\d_]+")
+#: Tamil vowel signs are marks, so the general pattern would split words.
+_TAMIL_WORDS: Final = re.compile("[\u0b80-\u0bff]+")
+_SCRIPTS: Final = {
+    "latin": re.compile("[a-z]"),
+    "greek": re.compile("[\u0370-\u03ff]"),
+    "cyrillic": re.compile("[\u0400-\u052f]"),
+    "arabic": re.compile("[\u0620-\u06ff]"),
+    "tamil": re.compile("[\u0b80-\u0bff]"),
+}
+#: The only language with a stemmer of a script. All other scripts here are used by several languages.
+_OF_SCRIPT: Final = {"greek": "greek", "tamil": "tamil"}
+_SCRIPT_OF: Final = {
+    "greek": "greek", "russian": "cyrillic", "arabic": "arabic", "tamil": "tamil",
+}  # fmt: skip
+_LETTER: Final = re.compile(r"[^\W\d_]")
+
+
+@frozen
+class WordForms:
+    """The stems of the words of a query that are not in English, by folded word, and its function words."""
+
+    stems: Mapping[str, str] = field(factory=dict)
+    function_words: frozenset[str] = frozenset()
+
+
+#: The forms of an English query.
+NO_FORMS: Final = WordForms()
+
+
+def language_of(text: str) -> str:
+    """Return the language of a note's text, or `english` if no other language with a stemmer is clear.
+
+    Only the first 4,000 characters are read.
+    """
+    sample = text[:SAMPLE]
+    folded = fold(sample)
+    script = _script_of(folded)
+    if script is None:
+        return ENGLISH
+    found = (_TAMIL_WORDS if script == "tamil" else _WORDS).findall(folded)
+    if len(found) < _LEAST_WORDS:
+        return ENGLISH
+    language = _OF_SCRIPT.get(script) or _clear(sample, found, _OF_NOTE)
+    return language if language in STEMMED else ENGLISH
+
+
+def language_of_query(text: str) -> str | None:
+    """Return the language of a query, or None if its words and letters do not make it clear.
+
+    The language may be one without a stemmer.
+    """
+    sample = text[:SAMPLE]
+    return _clear(sample, _WORDS.findall(fold(sample)), _OF_QUERY)
+
+
+def may_have(language: str, word: str) -> bool:
+    """Return whether a folded word is in the script of a language."""
+    return _SCRIPTS[_SCRIPT_OF.get(language, "latin")].search(word) is not None
+
+
+def _script_of(folded: str) -> str | None:
+    """Return the script of more than half of the letters, or None."""
+    if folded.isascii():
+        return "latin"
+    letters = len(_LETTER.findall(folded))
+    for script, pattern in _SCRIPTS.items():
+        if 2 * len(pattern.findall(folded)) > letters:
+            return script
+    return None
+
+
+def _clear(sample: str, found: list[str], least: _Least) -> str | None:
+    """Return the language with the most function words and letters, or None if none is clearly first."""
+    times = _count(sample, found)
+    weights: dict[str, float] = {}
+    for each, count in times.items():
+        for language, weight in WEIGHTS[each]:
+            weights[language] = weights.get(language, 0.0) + weight * count
+    if not weights:
+        return None
+    first = max(weights, key=weights.__getitem__)
+    weight = weights.pop(first)
+    if weight < max(
+        least.weight, _LEAST_SHARE * len(found), _LEAST_LEAD * max(weights.values(), default=0.0)
+    ):
+        return None
+    telling = [each for each in times if len(each) > 1 or not each.isascii()]
+    distinct = sum(any(first == language for language, _ in WEIGHTS[each]) for each in telling)
+    return first if distinct >= least.distinct else None
+
+
+def _count(sample: str, found: list[str]) -> Mapping[str, int]:
+    """Return how often each function word and each telling letter occurs, up to a limit."""
+    times = {word: min(count, _MOST_TIMES) for word, count in Counter(found).items() if word in WEIGHTS}
+    if not sample.isascii():
+        letters = Counter(MARKED.findall(normalise("NFC", sample).lower()))
+        times |= {letter: min(count, _MOST_LETTERS) for letter, count in letters.items()}
+    return times
