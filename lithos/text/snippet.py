@@ -18,7 +18,7 @@ from lithos.kernel.values.errors import InvalidInput
 from lithos.text.excerpt_bounds import expects_more, first_block
 from lithos.text.markdown import strip_passage, visible_text
 from lithos.text.pieces import pieces_of_lines
-from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words
+from lithos.text.words.analysis import bigrams, fold, unfold_offset, unfold_offsets, words
 from lithos.text.words.languages import NO_FORMS, WordForms
 
 #: Target length of a snippet in characters.
@@ -90,7 +90,7 @@ class Terms:
         split into bigrams.
         """
         found = dict.fromkeys(words(fold(query)))
-        ignored = FUNCTION_WORDS | forms.function_words
+        ignored = forms.function_words
         content = [word for word in found if word[1] not in ignored] or list(found)
         usual = sum(idf.values()) / len(idf) if idf else 1.0
         terms: dict[str, Term] = {}
@@ -430,7 +430,8 @@ def _tidy(text: str) -> str:
 def _common(word: str, stem: str | None) -> str:
     """Return the beginning that a word shares with its stem, or an empty text if that is too short."""
     common = "".join(
-        letter for letter, _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, stem or ""))
+        letter
+        for letter, _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, stem or "", strict=False))
     )
     return common if len(common) >= min(_LEAST_COMMON, len(word)) else ""
 

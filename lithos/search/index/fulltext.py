@@ -35,7 +35,7 @@ from lithos.search.ranking.lead_coverage import Covered, LeadText, lead_coverage
 from lithos.text.query import Node
 from lithos.text.words.analysis import FUNCTION_WORDS
 from lithos.text.words.frequencies import bm25_idf
-from lithos.text.words.languages import COMPOUNDING, ENGLISH, WordForms
+from lithos.text.words.languages import COMPOUNDING, ENGLISH, NO_FORMS, WordForms
 
 log = get_logger("lithos.fulltext")
 
@@ -213,14 +213,17 @@ class FulltextIndex:
         """
         if word in FUNCTION_WORDS:
             return []
-        own = max(map(self._count, tokens), default=0)
-        forms = [word, *tokens] if self._count_languages().all else [word]
-        others = self._compounds.holding(*forms, is_word=own > 0)
+        if self._count_languages().all:
+            others = self._compounds.holding(word, *tokens, is_word=any(map(self._count, tokens)))
+        else:
+            others = self._compounds.holding(word)
+        if not others:
+            return []
         held = {other: self._count(other) for other in others}
         found = {other: notes for other, notes in held.items() if notes and other not in tokens}
         if not found:
             return []
-        count = self._searcher.num_docs
+        own, count = max(map(self._count, tokens), default=0), self._searcher.num_docs
         worth = bm25_idf(count, min(count, own + sum(found.values())))
         share = COMPOUND_SHARE if own else 1.0
         return [(other, share * worth / bm25_idf(count, notes)) for other, notes in found.items()]
@@ -335,6 +338,8 @@ class FulltextIndex:
 
         Raises `IndexFailed`.
         """
+        if not self._count_languages().all:
+            return NO_FORMS
         try:
             return self._stemmer.forms(text)
         except (ValueError, OSError, RuntimeError) as error:

@@ -10,7 +10,7 @@ from tantivy import Occur as TantivyOccur
 from tantivy import Query, Schema
 
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.index.stemming import QueryLanguages, QueryStemmer
+from lithos.search.index.stemming import ENGLISH_ALONE, QueryLanguages, QueryStemmer
 from lithos.text.dates import time_alone
 from lithos.text.query import Beginning, Boolean, Boosted, Dated, Node, Occur, Phrase, Word, words_of
 from lithos.text.words.analysis import bigrams, fold, words
@@ -51,7 +51,8 @@ class QueryTranslator:
 
     def translate(self, node: Node, filters: Filters) -> Query | None:
         """Return the tantivy query for `node` within `filters`, or `None` if nothing can match."""
-        languages = self.stemmer.languages_of(words_of(node))
+        is_english = not self.stemmer.languages().all
+        languages = ENGLISH_ALONE if is_english else self.stemmer.languages_of(words_of(node))
         return _Translation(self.schema, self.stemmer, self.holding, languages).translate(node, filters)
 
 
@@ -149,7 +150,7 @@ class _Translation:
         """
         parts: list[_Part] = []
         for is_unsegmented, part in words(fold(word.text)):
-            share = factor * (FUNCTION_WORD_SHARE if self.languages.is_function_word(part) else 1.0)
+            share = factor * (FUNCTION_WORD_SHARE if part in self.languages.function_words else 1.0)
             if is_unsegmented:
                 for pair in bigrams(part):
                     parts += self._anywhere(word.field, [pair], share)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from attrs import frozen
@@ -96,15 +96,13 @@ def _stem(prepared: str, language: str) -> str:
 
 @frozen
 class VaultLanguages:
-    """The languages of the notes other than English. `rare` ones have less than 1 % of the notes."""
+    """The languages of the notes other than English, the most frequent ones first.
 
+    `main` are those in which every word of a query may be stemmed.
+    """
+
+    all: tuple[str, ...] = ()
     main: tuple[str, ...] = ()
-    rare: tuple[str, ...] = ()
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        """Return all these languages, the most frequent ones first."""
-        return self.main + self.rare
 
 
 #: Maximum number of languages in which every word of a query is stemmed, and their minimum share of all
@@ -119,30 +117,29 @@ def count_languages(searcher: Searcher) -> VaultLanguages:
     found = sorted((each for each in LANGUAGES if counts[each]), key=lambda each: -counts[each])
     least = LEAST_SHARE * searcher.num_docs
     main = tuple(each for each in found[:MOST_LANGUAGES] if counts[each] >= least)
-    return VaultLanguages(main, tuple(found[len(main) :]))
+    return VaultLanguages(tuple(found), main)
 
 
 @frozen
 class QueryLanguages:
     """The languages other than English in which the words of a query are stemmed.
 
-    The `rare` ones are only used for a word that no note has in the other ones. `clear` is the language of
-    the query if its function words make it clear.
+    The `rare` ones are only used for a word that no note has in the other ones. `function_words` are those of
+    the language of the query, if that is clear, and of English.
     """
 
     main: tuple[str, ...] = ()
     rare: tuple[str, ...] = ()
-    clear: str | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.main or self.rare)
-
-    def is_function_word(self, word: str) -> bool:
-        """Return whether a folded word carries no meaning in English or in the language of the query."""
-        return word in FUNCTION_WORDS or word in BY_LANGUAGE.get(self.clear or "", ())
+    function_words: frozenset[str] = FUNCTION_WORDS
 
 
-_ENGLISH_ALONE: Final = QueryLanguages()
+#: The languages of a query to a vault whose notes are all in English.
+ENGLISH_ALONE: Final = QueryLanguages()
+
+
+@cache
+def _function_words(language: str) -> frozenset[str]:
+    return FUNCTION_WORDS | BY_LANGUAGE.get(language, frozenset())
 
 
 @frozen
@@ -158,12 +155,11 @@ class QueryStemmer:
         """Return the languages in which the words of a query are stemmed."""
         vault = self.languages()
         if not vault.all:
-            return _ENGLISH_ALONE
+            return ENGLISH_ALONE
         clear = language_of_query(query)
-        if clear is None:
-            return QueryLanguages(vault.main, vault.rare)
-        main = tuple(each for each in vault.all if each == clear)
-        return QueryLanguages(main, tuple(each for each in vault.all if each != clear), clear)
+        main = vault.main if clear is None else tuple(each for each in vault.all if each == clear)
+        rare = tuple(each for each in vault.all if each not in main)
+        return QueryLanguages(main, rare, _function_words(clear or ENGLISH))
 
     def tokens(self, text: str) -> list[str]:
         """Return the tokens of an English text as the index stores them."""
@@ -179,7 +175,7 @@ class QueryStemmer:
         If no note has the tokens of any language, all are returned.
         """
         english = self.tokens(text)
-        if not languages:
+        if languages is ENGLISH_ALONE:
             return [english]
         found = self._distinct(text, [english], languages.main)
         known = [each for each in found if all(map(self.count, each))]
@@ -201,29 +197,31 @@ class QueryStemmer:
         return every[0] if len(every) == 1 else max(every, key=lambda each: sum(map(self.count, each)))
 
     def stems(self, query: str) -> list[str]:
-        """Return the distinct stems of a query without the function words of its language.
+        """Return the distinct stems of a query, each in the language in which most notes have it.
 
-        Function words of English are kept.
+        Function words of other languages than English are left out, unless there is nothing else.
         """
-        languages = self.languages_of(query)
-        if not languages:
+        if not self.languages().all:
             return list(dict.fromkeys(self.tokens(query)))
+        languages = self.languages_of(query)
         words = prepare_text(query).split()
-        content = [word for word in words if word not in BY_LANGUAGE.get(languages.clear or "", ())] or words
+        ignored = languages.function_words - FUNCTION_WORDS
+        content = [word for word in words if word not in ignored] or words
         return list(dict.fromkeys([token for word in content for token in self.best(word, languages)]))
 
     def forms(self, query: str) -> WordForms:
         """Return the stems of the words of a query that are not English, and its function words."""
-        languages = self.languages_of(query)
-        if not languages:
+        if not self.languages().all:
             return NO_FORMS
+        languages = self.languages_of(query)
         stems: dict[str, str] = {}
-        words = dict.fromkeys(prepare_text(query).split())
-        for word in words:
+        for word in dict.fromkeys(prepare_text(query).split()):
             tokens = self.best(word, languages)
-            for each in languages.main + languages.rare:
+            if tokens == self.tokens(word):
+                continue
+            for each in filter(partial(may_have, word=word), languages.main + languages.rare):
                 stem = _stem(word, each)
-                if may_have(each, word) and tokens == self.analyzer.analyze(stem) != self.tokens(word):
+                if tokens == self.analyzer.analyze(stem):
                     stems[word] = stem
                     break
-        return WordForms(stems, frozenset(filter(languages.is_function_word, words)))
+        return WordForms(stems, languages.function_words)

@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from lithos.text.words.analysis import fold, normalise
+from lithos.text.words.analysis import FUNCTION_WORDS, fold, normalise
 from lithos.text.words.function_words import MARKED, STEMMED, WEIGHTS
 
 ENGLISH: Final = "english"
@@ -64,10 +64,10 @@ _LETTER: Final = re.compile(r"[^\W\d_]")
 
 @frozen
 class WordForms:
-    """The stems of the words of a query that are not in English, by folded word, and its function words."""
+    """The stems of the words of a query that are not in English, by folded word, and all function words."""
 
     stems: Mapping[str, str] = field(factory=dict)
-    function_words: frozenset[str] = frozenset()
+    function_words: frozenset[str] = FUNCTION_WORDS
 
 
 #: The forms of an English query.
