@@ -20,7 +20,15 @@ from tantivy import Filter, Searcher, TextAnalyzer, TextAnalyzerBuilder, Tokeniz
 from lithos.text.pieces import PIECE, cut_at_spaces
 from lithos.text.words.analysis import FUNCTION_WORDS, index_text
 from lithos.text.words.function_words import BY_LANGUAGE
-from lithos.text.words.languages import ENGLISH, LANGUAGES, NO_FORMS, WordForms, language_of_query, may_have
+from lithos.text.words.languages import (
+    ENGLISH,
+    LANGUAGES,
+    NO_FORMS,
+    WordForms,
+    language_of_query,
+    may_have,
+    related,
+)
 
 #: Maximum number of characters of a word. Longer words are cut in notes and queries alike, because tantivy
 #: drops tokens over 65,530 bytes.
@@ -157,7 +165,7 @@ class QueryStemmer:
         if not vault.all:
             return ENGLISH_ALONE
         clear = language_of_query(query)
-        main = vault.main if clear is None else tuple(each for each in vault.all if each == clear)
+        main = vault.main if clear is None else tuple(each for each in vault.all if each in related(clear))
         rare = tuple(each for each in vault.all if each not in main)
         return QueryLanguages(main, rare, _function_words(clear or ENGLISH))
 

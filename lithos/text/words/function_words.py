@@ -20,7 +20,8 @@ _STEMMED: Final = {
     "danish": """
         og i jeg det at en den til er som på de med han af for ikke der var mig sig men et har om vi
         havde nu over da fra du ud dem op hvad hvor eller skal her alle vil blev kunne ind når være dog
-        noget ville deres efter ned skulle denne dette under hun mange hendes også blive
+        noget ville deres efter ned skulle denne dette under hun mange hendes også blive endnu af meget
+        hvordan hvorfor hvis
     """,
     "dutch": """
         de en van ik te dat die in een hij het niet zijn is was op aan met als voor had er maar om hem
@@ -64,6 +65,7 @@ _STEMMED: Final = {
         min hadde nå over da ved fra du ut dem oss opp hva hvor eller skal her alle vil ble kunne når
         være noe ville etter ned skulle denne dette under hun mange hennes også bli hvorfor hvordan noen
         mellom for
+        ennå mye bare uten
     """,
     "portuguese": """
         de a o que e do da em um para com não uma os no se na por mais as dos como mas ao ele das à seu

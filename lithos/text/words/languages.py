@@ -42,6 +42,10 @@ _LEAST_LEAD: Final = 1.25
 #: Maximum numbers of times that a word or a letter counts.
 _MOST_TIMES: Final = 6
 _MOST_LETTERS: Final = 3
+#: Minimum number of function words of a language and of letters that no other language has.
+_LEAST_OWN: Final = 2
+#: Two languages whose word forms are alike.
+_NEAR: Final = frozenset({"danish", "norwegian"})
 #: Minimum number of words of a note.
 _LEAST_WORDS: Final = 4
 _WORDS: Final = re.compile(r"[^\W\d_]+")
@@ -116,30 +120,41 @@ def _script_of(folded: str) -> str | None:
     return None
 
 
+def related(language: str) -> frozenset[str]:
+    """Return a language and the language that is too near to it to be told apart for sure."""
+    return _NEAR if language in _NEAR else frozenset((language,))
+
+
 def _clear(sample: str, found: list[str], least: _Least) -> str | None:
     """Return the language with the most function words and letters, or None if none is clearly first."""
-    times = _count(sample, found)
+    counts = {word: min(count, _MOST_TIMES) for word, count in Counter(found).items()}
+    times = {word: count for word, count in counts.items() if word in WEIGHTS}
+    letters = Counter[str]()
+    if not sample.isascii():
+        letters.update(MARKED.findall(normalise("NFC", sample).lower()))
+    times |= {letter: min(count, _MOST_LETTERS) for letter, count in letters.items()}
+    if not times:
+        return None
+    weights = _weigh(times)
+    first = max(weights, key=weights.__getitem__)
+    weight, kin = weights[first], related(first)
+    second = max((weights[each] for each in weights if each not in kin), default=0.0)
+    if weight < max(least.weight, _LEAST_SHARE * sum(counts.values()), _LEAST_LEAD * second):
+        return None
+    telling = [
+        each
+        for each in times
+        if (len(each) > 1 or not each.isascii()) and any(first == language for language, _ in WEIGHTS[each])
+    ]
+    # Names may have some letters of a language. A word, or a letter of no other language, must be there too.
+    own = sum(times[each] for each in telling if each in counts or len(WEIGHTS[each]) == 1)
+    return first if len(telling) >= least.distinct and own >= _LEAST_OWN else None
+
+
+def _weigh(times: Mapping[str, int]) -> dict[str, float]:
+    """Return the weight of each language."""
     weights: dict[str, float] = {}
     for each, count in times.items():
         for language, weight in WEIGHTS[each]:
             weights[language] = weights.get(language, 0.0) + weight * count
-    if not weights:
-        return None
-    first = max(weights, key=weights.__getitem__)
-    weight = weights.pop(first)
-    if weight < max(
-        least.weight, _LEAST_SHARE * len(found), _LEAST_LEAD * max(weights.values(), default=0.0)
-    ):
-        return None
-    telling = [each for each in times if len(each) > 1 or not each.isascii()]
-    distinct = sum(any(first == language for language, _ in WEIGHTS[each]) for each in telling)
-    return first if distinct >= least.distinct else None
-
-
-def _count(sample: str, found: list[str]) -> Mapping[str, int]:
-    """Return how often each function word and each telling letter occurs, up to a limit."""
-    times = {word: min(count, _MOST_TIMES) for word, count in Counter(found).items() if word in WEIGHTS}
-    if not sample.isascii():
-        letters = Counter(MARKED.findall(normalise("NFC", sample).lower()))
-        times |= {letter: min(count, _MOST_LETTERS) for letter, count in letters.items()}
-    return times
+    return weights
