@@ -184,11 +184,12 @@ _LETTERS: Final = {
 }
 #: Pattern of these letters.
 MARKED: Final = re.compile(f"[{''.join(_LETTERS)}]")
-#: Weight of a word that very many languages have. A word of only one language has weight 1.
-_SHARED: Final = 0.2
+#: Weight of a word of only one language, and of a word of very many languages.
+WHOLE: Final = 100
+_SHARED: Final = 20
 
 
-def _weigh() -> dict[str, tuple[tuple[str, float], ...]]:
+def _weigh() -> dict[str, tuple[tuple[str, int], ...]]:
     """Return the languages of each word or letter, each with its weight."""
     found = defaultdict[str, list[str]](list)
     lists = {name: set(fold(text).split()) for name, text in (_STEMMED | _OTHERS).items()}
@@ -198,14 +199,15 @@ def _weigh() -> dict[str, tuple[tuple[str, float], ...]]:
     for letters, languages in _LETTERS.items():
         found |= dict.fromkeys(letters, languages.split())
     return {
-        word: tuple((each, _SHARED + (1 - _SHARED) / len(many)) for each in many)
+        word: tuple((each, _SHARED + (WHOLE - _SHARED) // len(many)) for each in many)
         for word, many in found.items()
     }
 
 
 #: Languages that have a stemmer.
 STEMMED: Final = frozenset({*_STEMMED, "english"})
-#: The languages in which a word is a function word, or that use a letter, each with a weight up to 1.
+#: The languages in which a word is a function word, or that use a letter, each with a weight.
 WEIGHTS: Final = _weigh()
+LANGUAGES_OF: Final = {each: frozenset(dict(weights)) for each, weights in WEIGHTS.items()}
 #: The function words of each language, folded.
 BY_LANGUAGE: Final = {name: frozenset(fold(text).split()) for name, text in _STEMMED.items()}
