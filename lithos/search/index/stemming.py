@@ -83,6 +83,9 @@ def _cut_words(spaced: str) -> str:
     return _LONG_WORD.sub(r"\g<0> ", spaced)
 
 
+_LAST_HEH: Final = re.compile("\u0647(?![^ ])")
+
+
 @cache
 def _stemmer(language: str) -> TextAnalyzer:
     return TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.stemmer(language)).build()
@@ -99,6 +102,10 @@ def prepare_in(language: str, text: str) -> str:
 
 def _stem(prepared: str, language: str) -> str:
     stemmer = _stemmer(language)
+    if (
+        language == "arabic"
+    ):  # Folding writes the feminine ending as heh. The stemmer keeps that after an article.
+        prepared = _LAST_HEH.sub("\u0629", prepared)
     return " ".join([word for piece in cut_at_spaces(prepared) for word in stemmer.analyze(piece)])
 
 
