@@ -86,7 +86,7 @@ def _cut_words(spaced: str) -> str:
 _LAST_HEH: Final = re.compile("\u0647(?![^ ])")
 
 
-@cache
+@cache  # bounded: one entry for each language
 def _stemmer(language: str) -> TextAnalyzer:
     return TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.stemmer(language)).build()
 
@@ -152,7 +152,7 @@ class QueryLanguages:
 ENGLISH_ALONE: Final = QueryLanguages()
 
 
-@cache
+@cache  # bounded: one entry for each language
 def _function_words(language: str) -> frozenset[str]:
     return FUNCTION_WORDS | BY_LANGUAGE.get(language, frozenset())
 
