@@ -24,6 +24,7 @@ from lithos.notes.writing.actor_writer import Writer
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.service.other_files import OtherHits
+from lithos.search.settings import SearchConfig
 from lithos.server.command.serve_ports import Backlog
 from lithos.text.chunk import ChunkSizes
 
@@ -60,6 +61,7 @@ def make_attaching(
         changes=lambda: writer.mailbox.stats.handled,
         is_enabled=reads_attachments(config.of(AttachmentsConfig), config.of(StorageConfig)),
         projects=projects,
+        language=config.of(SearchConfig).note_language,
     )
     watcher.on_noticed = attaching.notice
     return attaching

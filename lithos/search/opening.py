@@ -12,12 +12,13 @@ from lithos.notes.opening import style_of
 from lithos.notes.settings import IndexConfig
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import remove_index
+from lithos.search.settings import SearchConfig
 
 log = get_logger("lithos.app")
 
 
 def open_fulltext(
-    storage: StorageConfig, index: IndexConfig, occasion: Occasion, manifest: Manifest
+    storage: StorageConfig, index: IndexConfig, search: SearchConfig, occasion: Occasion, manifest: Manifest
 ) -> FulltextIndex:
     """Open the full-text index.
 
@@ -30,7 +31,7 @@ def open_fulltext(
     if is_read_otherwise or index.rebuild_on_start:
         _drop_indexes(occasion.data)
     manifest.read_by(style.reading)
-    fulltext = FulltextIndex.open(occasion.data / ".tantivy")
+    fulltext = FulltextIndex.open(occasion.data / ".tantivy", search.note_language)
     if fulltext.was_rebuilt and not manifest.is_new:
         log.warning("full-text index rebuilt", reason=fulltext.rebuild_reason)
     return fulltext

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from attrs import frozen
 
@@ -13,6 +13,12 @@ from lithos.server.settings import ServerConfig
 #: Average number of JSON characters of a row in a compact answer, and number of rows that always fit.
 ROOM_OF_ROW: Final = 348
 LEAST_ROWS: Final = 10
+#: The languages that have a stemmer (`text.words.languages.LANGUAGES`), or the language of each note.
+Language: TypeAlias = Literal[
+    "auto", "arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian",
+    "italian", "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "tamil",
+    "turkish",
+]  # fmt: skip
 
 
 @frozen(kw_only=True)
@@ -64,12 +70,22 @@ class SearchConfig:
         "60 best results. 0 turns it off.",
         number(0, 100),
     )
+    language: Language = setting(
+        "auto",
+        "Language whose word forms full-text search knows. `auto` detects the language of each note. With "
+        "another value, all notes are in that language. A change rebuilds the full-text index.",
+    )
     chunk_size: int = setting(
         500,
         "Number of characters up to which consecutive paragraphs are combined into one chunk. A "
         "chunk never exceeds twice this size.",
         whole(1, 100_000),
     )
+
+    @property
+    def note_language(self) -> str | None:
+        """Return the language of all notes, or None if each note has its own."""
+        return None if self.language == "auto" else self.language
 
 
 def room_of_rows(server: ServerConfig, limit: int) -> int:

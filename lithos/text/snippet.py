@@ -9,7 +9,7 @@ import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Final, NamedTuple, Self, TypeAlias
 
 from attrs import frozen
@@ -29,7 +29,8 @@ from lithos.text.snippet_bounds import (
     shown_part,
     tidy,
 )
-from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words
+from lithos.text.words.analysis import bigrams, fold, unfold_offset, unfold_offsets, words
+from lithos.text.words.languages import NO_FORMS, WordForms
 
 #: Maximum length in characters of a chunk that is shown in full.
 LONGEST_CHUNK: Final = 1_000
@@ -44,6 +45,8 @@ _OTHER_FORM: Final = 0.9
 _REPEATED: Final = 0.02
 #: Maximum number of letters that may follow a stem of at most 2 letters, of 3 letters, and of more letters.
 _SUFFIXES: Final = (1, 4, 6)
+#: Minimum number of letters that a word must share with its stem in another language.
+_LEAST_COMMON: Final = 3
 #: Minimum length in characters of a paragraph that counts as prose.
 _LEAST_PROSE: Final = 40
 _BLANK_LINE: Final = re.compile(r"\n[^\S\n]*(?=\n)")
@@ -79,8 +82,8 @@ class Terms:
     total: float = 0.0
 
     @classmethod
-    def of(cls, query: str, idf: Mapping[str, float]) -> Self:
-        """Create the terms of a query.
+    def of(cls, query: str, idf: Mapping[str, float], forms: WordForms = NO_FORMS) -> Self:
+        """Create the terms of a query. `forms` has the stems of words that are not in English.
 
         `idf` contains the weights of the query's content stems. Function words are ignored.
 
@@ -88,12 +91,13 @@ class Terms:
         split into bigrams.
         """
         found = dict.fromkeys(words(fold(query)))
-        content = [word for word in found if word[1] not in FUNCTION_WORDS] or list(found)
+        ignored = forms.function_words
+        content = [word for word in found if word[1] not in ignored] or list(found)
         usual = sum(idf.values()) / len(idf) if idf else 1.0
         terms: dict[str, Term] = {}
         for is_unsegmented, word in content:
             for part in bigrams(word) if is_unsegmented else [word[:LONGEST_WORD]]:
-                stem = part if is_unsegmented else _stem(part)
+                stem = part if is_unsegmented else _common(part, forms.stems.get(word)) or _stem(part)
                 terms.setdefault(stem, Term(part, stem, _weigh(part, idf, usual), is_unsegmented))
         kept = nlargest(MOST_TERMS, terms.values(), key=lambda term: term.weight)
         return cls(tuple(kept), sum(term.weight for term in kept))
@@ -310,6 +314,15 @@ def _first_place(folded: str, term: Term, start: int) -> int:
         if start < 0:
             break
     return -1
+
+
+def _common(word: str, stem: str | None) -> str:
+    """Return the beginning that a word shares with its stem, or an empty text if that is too short."""
+    common = "".join(
+        letter
+        for letter, _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, stem or "", strict=False))
+    )
+    return common if len(common) >= min(_LEAST_COMMON, len(word)) else ""
 
 
 def _stem(term: str) -> str:

@@ -33,7 +33,7 @@ from lithos.notes.links import edit as link_edit
 from lithos.notes.model import entities, ignored, scopes, versions
 from lithos.notes.model import paths as urls
 from lithos.notes.model.note import Document, Note
-from lithos.search.index import fulltext_schema
+from lithos.search.index import fulltext_query, fulltext_schema, stemming
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking import compounds, lead_coverage, reordering, replies
 from lithos.server.tools import resource_uris, short_snippets
@@ -43,7 +43,7 @@ from lithos.text import chunk, excerpt_bounds, hidden_text, markdown, own_text, 
 from lithos.text import snippet as truncation
 from lithos.text.outline import differences, outline, section_edit
 from lithos.text.outline import word_differences as changes
-from lithos.text.words import analysis, list_filters, names, similarity, tokens
+from lithos.text.words import analysis, languages, list_filters, names, similarity, tokens
 from lithos.text.yaml import layout
 from lithos.text.yaml import nodes as yaml_text
 from lithos.text.yaml.vault_style import VaultStyle
@@ -57,8 +57,13 @@ _ID: Final = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
 _NOTE: Final = Note(id=_ID, title="A title", author="ann", created_at=_NOW, updated_at=_NOW)
 _MOVED: Final = link_edit.Relinking(old="a/b.md", new="c.md", pages={"b": "c"}, paths={"a/b.md": "c.md"})
 _HEAD: Final = f"---\nid: {_ID}\ntitle: A title\n---\n"
-_ANALYZER: Final = fulltext_schema.make_analyzer()
-_TRANSLATOR: Final = fulltext_schema.QueryTranslator(fulltext_schema.make_schema(), _ANALYZER)
+_STEMMER: Final = stemming.QueryStemmer(stemming.make_analyzer(), stemming.VaultLanguages, lambda _: 1)
+_MIXED: Final = stemming.QueryStemmer(
+    stemming.make_analyzer(),
+    lambda: stemming.VaultLanguages(("german", "russian", "arabic"), ("german",)),
+    lambda token: len(token) % 2,
+)
+_TRANSLATOR: Final = fulltext_query.QueryTranslator(fulltext_schema.make_schema(), _STEMMER)
 _REFUSALS: Final = (
     knowledge_tests.UnusableTests, baseline.UnusableBaseline,
     chats.NoConversation, observations.NoGraphLine,
@@ -561,7 +566,10 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "nodes.write_block": lambda t: yaml_text.write_block(pieces(t), "", "\n"),
     "nodes.write_text": lambda t: [yaml_text.write_text(t, style) for style in (None, "'", '"')],
     "fulltext_schema.make_document": _index,
-    "fulltext_schema.QueryTranslator.tokens": _TRANSLATOR.tokens,
+    "stemming.QueryStemmer.tokens": _STEMMER.tokens,
+    "stemming.prepare_in": lambda t: [stemming.prepare_in(each, t) for each in ("german", "arabic", "tamil")],
+    "stemming.QueryStemmer.forms": lambda t: (_MIXED.forms(t[:5_000]), _MIXED.stems(t)),
+    "languages.language_of": lambda t: (languages.language_of(t), languages.language_of_query(t)),
     "index_links.LinkGraph": _link_all,
     "sqlite.load_json": lambda t: (
         sqlite.load_json(t), sqlite.load_object(t), sqlite.load_texts(t)

@@ -110,6 +110,8 @@ class Attaching:
     _looking: Blocking = field(factory=Threads)
     #: The rules that find the project of a file from its folder.
     projects: ProjectRules = DEFAULT_RULES
+    #: The language of all files. None if each file has its own.
+    language: str | None = None
     #: Runs the database queries of readers.
     reading: Blocking = field(factory=Threads)
     #: All known files by path. Below them: the paths by file number and by file id.
@@ -233,10 +235,11 @@ class Attaching:
             if self.fulltext is not None:
                 self.fulltext.close()
             self.shelf = shelf = Shelf.open(self._private / "attachments.db", self._clock())
-            self.fulltext = fulltext = FulltextIndex.open(self._private / FOLDER / "fulltext")
+            folder = self._private / FOLDER
+            self.fulltext = fulltext = FulltextIndex.open(folder / "fulltext", self.language)
             vectors = None
             if (static := self._semantic.port.target) is not None and self._semantic.reason is None:
-                index = VectorIndex.open(self._private / FOLDER / "vectors", static.embedder.identity)
+                index = VectorIndex.open(folder / "vectors", static.embedder.identity)
                 vectors = EmbeddedNotes(static.embedder, index)
             return shelf, shelf.load(), fulltext, vectors
 

@@ -9,31 +9,33 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
-import numpy as np
 from tantivy import Index, IndexWriter, Query, Searcher
 
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index import fulltext_schema
+from lithos.search.index.best_hits import best_hits
+from lithos.search.index.fulltext_query import QueryTranslator
 from lithos.search.index.fulltext_schema import (
     ANALYZER_NAME,
     FORMAT,
     Filters,
     FulltextEntry,
-    QueryTranslator,
-    make_analyzer,
+    index_format,
     make_document,
     make_schema,
 )
-from lithos.search.index.lead_stems import LEADS, Leads
+from lithos.search.index.lead_stems import LEADS, LeadRow, Leads
+from lithos.search.index.stemming import QueryStemmer, VaultLanguages, count_languages, make_analyzer
 from lithos.search.ranking.compounds import Compounds, long_words
 from lithos.search.ranking.lead_coverage import Covered, LeadText, lead_coverage
 from lithos.text.query import Node
 from lithos.text.words.analysis import FUNCTION_WORDS
 from lithos.text.words.frequencies import bm25_idf
+from lithos.text.words.languages import COMPOUNDING, ENGLISH, NO_FORMS, WordForms
 
 log = get_logger("lithos.fulltext")
 
@@ -43,18 +45,12 @@ _WRITER_HEAP: Final = 15_000_000
 #: Number of commits after which the tantivy index is reopened. Tantivy remembers the path of every file that
 #: it ever opened (`MmapCache` never removes its weak entries): 20 paths and 4 KB per commit.
 RENEWED_AFTER: Final = 500
-#: Number of extra hits requested beyond the limit. One request then usually returns all hits that tie for the
-#: last rank.
-_LIKELY_TIES: Final = 32
 #: Share of a word's score that a longer compound gets if it contains the word. The share applies if the word
 #: itself also occurs.
 COMPOUND_SHARE: Final = 0.1
 #: Stamp of a note whose stems are missing or outdated. No note has this value as its real stamp.
 INCOMPLETE: Final = -1
 _CLOSED: Final = "The full-text index is closed."
-#: A score counts as lower than another score only if it is below this share of that score. The margin allows
-#: for rounding in single precision.
-_LEAST_STEP: Final = 1 - 4e-7
 
 
 class _Unopenable(Exception):
@@ -69,27 +65,37 @@ class FulltextIndex:
     """
 
     def __init__(
-        self, directory: Path, index: Index, rebuild_reason: str | None, leads: Leads | None = None
+        self,
+        directory: Path,
+        index: Index,
+        rebuild_reason: str | None,
+        leads: Leads | None = None,
+        language: str | None = None,
     ) -> None:
         """Wrap an open tantivy index. Callers use `open` instead.
 
-        Without `leads`, lead coverage is not available.
+        Without `leads`, lead coverage is not available. All notes are in `language`, or each in its own.
         """
         #: Reason why the index was empty at first. `None` if an existing index was opened.
         self.rebuild_reason = rebuild_reason
         self._directory = directory
         self._index = index
         self._writer: IndexWriter | None = None
-        self._translator = QueryTranslator(index.schema, make_analyzer(), holding=self._holding)
+        self._language = language
+        self._stemmer = QueryStemmer(make_analyzer(), self._count_languages, self._count)
+        self._translator = QueryTranslator(index.schema, self._stemmer, holding=self._holding)
         self._leads = leads
         self._compounds = Compounds()
         if leads is not None:
-            self._compounds.add(leads.long_words())
+            for words, of_language in leads.long_words():
+                self._compounds.add(words, has_parts=of_language in COMPOUNDING)
         #: Notes whose stems were missing or outdated when the index was opened. None until this is checked.
         self._lacking: set[int] | None = None
         self._comparing = threading.Lock()
-        self._function_words = frozenset(self._translator.tokens(" ".join(FUNCTION_WORDS)))
+        self._function_words = frozenset(self._stemmer.tokens(" ".join(FUNCTION_WORDS)))
         self._searcher = index.searcher()
+        #: The languages of the notes, and the searcher that counted them.
+        self._languages: tuple[Searcher, VaultLanguages] | None = None
         self._commits = 0  # Number of commits since the index was opened.
         #: Time of the last commit, `None` before the first commit.
         self.last_updated: datetime | None = None
@@ -98,20 +104,22 @@ class FulltextIndex:
         self._behind: str | None = None
 
     @classmethod
-    def open(cls, directory: Path) -> Self:
+    def open(cls, directory: Path, language: str | None = None) -> Self:
         """Open the index in `directory`. Replace a missing, foreign or damaged index with an empty index.
+
+        All notes are stemmed in `language`, or each note in its own language.
 
         Raises `OSError` if the directory cannot be read or written.
         """
         reason = None
         try:
-            index = _open_existing(directory)
+            index = _open_existing(directory, index_format(language))
         except _Unopenable as error:
             reason = str(error)
             fulltext_schema.wipe(directory)
             index = _open_tantivy(directory)
-            fulltext_schema.write_marker(directory, FORMAT)
-        return cls(directory, index, reason, Leads.open(directory / LEADS, datetime.now(UTC)))
+            fulltext_schema.write_marker(directory, index_format(language))
+        return cls(directory, index, reason, Leads.open(directory / LEADS, datetime.now(UTC)), language)
 
     @classmethod
     def open_sound(cls, directory: Path) -> Self:
@@ -120,7 +128,7 @@ class FulltextIndex:
         Raises `IndexFailed` if the index is missing, damaged or of another format.
         """
         try:
-            return cls(directory, _open_existing(directory), None)
+            return cls(directory, _open_existing(directory, fulltext_schema.read_marker(directory)), None)
         except _Unopenable as error:
             raise IndexFailed(str(error)) from error
 
@@ -165,21 +173,37 @@ class FulltextIndex:
             return nullcontext()
         latest = {entry.serial: entry for entry in upserts}
         return self._leads.changed(
-            [(entry.serial, entry.stamp, *self._lead_text(entry)) for entry in latest.values()],
+            [self._lead_row(entry) for entry in latest.values()],
             [serial for serial in removals if serial not in latest],
         )
 
-    def _lead_text(self, entry: FulltextEntry) -> tuple[LeadText, list[str]]:
-        """Return the stems of a note and its long words."""
-        names = [" ".join(entry.aliases)] if entry.aliases else []
-        passages = [self._translator.tokens(passage) for passage in (*names, *entry.passages)]
-        if entry.own is not None:  # The date is last, so that other words are not shifted.
-            passages.append(self._translator.tokens(entry.own.words))
-        words = long_words(chain.from_iterable(passages))
-        self._compounds.add(words)
-        return LeadText.of(passages if entry.has_text else [[], *passages]), words
+    def _language_of(self, entry: FulltextEntry) -> str:
+        return self._language or entry.language
 
-    def _holding(self, word: str, token: str) -> list[tuple[str, float]]:
+    def _lead_row(self, entry: FulltextEntry) -> LeadRow:
+        """Return the stems of a note and its long words."""
+        language = self._language_of(entry)
+        names = [" ".join(entry.aliases)] if entry.aliases else []
+        passages = [self._stemmer.tokens_in(language, passage) for passage in (*names, *entry.passages)]
+        if entry.own is not None:  # The date is last, so that other words are not shifted.
+            passages.append(self._stemmer.tokens_in(language, entry.own.words))
+        words = long_words(chain.from_iterable(passages))
+        self._compounds.add(words, has_parts=language in COMPOUNDING)
+        text = LeadText.of(passages if entry.has_text else [[], *passages])
+        return LeadRow(entry.serial, entry.stamp, text, words, language)
+
+    def _count(self, token: str) -> int:
+        """Return the number of notes that have a token."""
+        return self._searcher.doc_freq("text", token)
+
+    def _count_languages(self) -> VaultLanguages:
+        """Return the languages of the notes. They are counted once after each commit."""
+        searcher, counted = self._searcher, self._languages
+        if counted is None or counted[0] is not searcher:
+            self._languages = counted = searcher, count_languages(searcher)
+        return counted[1]
+
+    def _holding(self, word: str, tokens: Sequence[str]) -> list[tuple[str, float]]:
         """Return the terms of the compounds that contain a word, each with its weight.
 
         The weight of a compound is at most the weight of the word.
@@ -189,17 +213,23 @@ class FulltextIndex:
         """
         if word in FUNCTION_WORDS:
             return []
-        held = {other: self._searcher.doc_freq("text", other) for other in self._compounds.holding(word)}
-        found = {other: notes for other, notes in held.items() if notes and other != token}
+        if self._count_languages().all:
+            others = self._compounds.holding(word, *tokens, is_word=any(map(self._count, tokens)))
+        else:
+            others = self._compounds.holding(word)
+        if not others:
+            return []
+        held = {other: self._count(other) for other in others}
+        found = {other: notes for other, notes in held.items() if notes and other not in tokens}
         if not found:
             return []
-        own, count = self._searcher.doc_freq("text", token), self._searcher.num_docs
+        own, count = max(map(self._count, tokens), default=0), self._searcher.num_docs
         worth = bm25_idf(count, min(count, own + sum(found.values())))
         share = COMPOUND_SHARE if own else 1.0
         return [(other, share * worth / bm25_idf(count, notes)) for other, notes in found.items()]
 
     def _commit(self, upserts: Sequence[FulltextEntry], removals: Collection[int]) -> None:
-        documents = {entry.serial: make_document(entry) for entry in upserts}
+        documents = {entry.serial: make_document(entry, self._language_of(entry)) for entry in upserts}
         is_first = self._writer is None
         if self._commits >= RENEWED_AFTER:
             self._renew()
@@ -268,6 +298,9 @@ class FulltextIndex:
             int(s): int(t) for s, t in zip(serials, stamps, strict=True) if s is not None and t is not None
         }
 
+    def _unreadable(self, error: Exception) -> IndexFailed:
+        return IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}")
+
     def document_count(self) -> int:
         """Return the number of indexed notes."""
         return self._searcher.num_docs
@@ -288,17 +321,29 @@ class FulltextIndex:
             raise IndexFailed(self._behind)
         try:
             query = self._translator.translate(node, filters)
-            return _best(self._searcher, query, limit) if query is not None else []
+            return best_hits(self._searcher, query, limit) if query is not None else []
         except (ValueError, OSError, RuntimeError) as error:
-            raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
+            raise self._unreadable(error) from error
 
     def content_stems(self, text: str) -> list[str]:
         """Return the distinct stems of a query without function words.
 
         If only function words remain, return all stems.
         """
-        stems = list(dict.fromkeys(self._translator.tokens(text)))
+        stems = self._stemmer.stems(text)
         return [stem for stem in stems if stem not in self._function_words] or stems
+
+    def word_forms(self, text: str) -> WordForms:
+        """Return the stems of the words of a query that are not in English, for snippets.
+
+        Raises `IndexFailed`.
+        """
+        if not self._count_languages().all:
+            return NO_FORMS
+        try:
+            return self._stemmer.forms(text)
+        except (ValueError, OSError, RuntimeError) as error:
+            raise self._unreadable(error) from error
 
     def idf(self, stems: Iterable[str]) -> dict[str, float]:
         """Return the BM25 inverse document frequency of each stem in field `text`.
@@ -311,7 +356,7 @@ class FulltextIndex:
             count = self._searcher.num_docs
             seen = {stem: self._searcher.doc_freq("text", stem) for stem in stems}
         except (ValueError, OSError, RuntimeError) as error:
-            raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
+            raise self._unreadable(error) from error
         return {stem: bm25_idf(count, found) for stem, found in seen.items()}
 
     def idf_of_unknown(self) -> float:
@@ -344,8 +389,13 @@ class FulltextIndex:
         return self.search(node, max(1, self.document_count()), filters)
 
     def terms(self, text: str) -> frozenset[str]:
-        """Return the index terms of a text: folded stems, and pieces of scripts without spaces."""
-        return frozenset(self._translator.tokens(text))
+        """Return the index terms of a text in each language: stems, and pieces of scripts without spaces."""
+        languages = (ENGLISH, *self._count_languages().all)
+        return frozenset([token for each in languages for token in self._stemmer.tokens_in(each, text)])
+
+    def terms_in(self, language: str, text: str) -> frozenset[str]:
+        """Return the index terms of a text in a language, and those of the same words in an English note."""
+        return frozenset(self._stemmer.tokens(text)).union(self._stemmer.tokens_in(language, text))
 
     def close(self) -> None:
         """Wait for merges and release the writer and the files. Later searches are refused."""
@@ -365,16 +415,17 @@ class FulltextIndex:
             ) from error
         finally:
             # As long as either object exists, a tantivy thread checks the directory twice a second.
+            self._languages = None
             del self._index, self._searcher
 
 
-def _open_existing(directory: Path) -> Index:
-    """Open the index on disk. Raise `_Unopenable` unless the index is complete and has the current format."""
+def _open_existing(directory: Path, name: str | None) -> Index:
+    """Open the index on disk. Raise `_Unopenable` unless the index is complete and has the format `name`."""
     marker = fulltext_schema.read_marker(directory)
     if marker is None:
         raise _Unopenable("no index exists" if not directory.exists() else "the format marker is missing")
-    if marker != FORMAT:
-        raise _Unopenable(f"the index has format {marker[:40]!r}, not {FORMAT!r}")
+    if marker != name or not fulltext_schema.is_current(marker):
+        raise _Unopenable(f"the index has format {marker[:40]!r}, not {name if name != marker else FORMAT!r}")
     damage = fulltext_schema.find_damage(directory)
     if damage is not None:
         raise _Unopenable(f"the index is damaged: {damage}")
@@ -391,41 +442,3 @@ def _open_tantivy(directory: Path) -> Index:
     index.config_reader("manual", 0)
     index.reload()
     return index
-
-
-def _best(searcher: Searcher, query: Query, limit: int) -> list[tuple[int, float]]:
-    """Return the best hits as (serial, score) pairs.
-
-    If hits tie for the last rank, more hits are requested, because ties must be ordered by serial.
-    """
-    asked = limit + _LIKELY_TIES
-    while limit > 0:
-        hits = searcher.search(query, asked, count=False).hits
-        if len(hits) < asked or hits[-1][0] < hits[limit - 1][0] * _LEAST_STEP:
-            serials = searcher.fast_field_values("serial", [address for _, address in hits])
-            return _order(serials, [score for score, _ in hits])[:limit]
-        asked *= 2
-    return []
-
-
-def _order(serials: Sequence[Any], scores: Sequence[float]) -> list[tuple[int, float]]:
-    """Return the hits best first, with ties ordered by serial.
-
-    Scores that differ only in their last digits all count as the highest of them. Such differences arise
-    because tantivy adds the terms of a note in no fixed order.
-    """
-    found = np.array(scores)
-    near = (found[1:] >= found[:-1] * _LEAST_STEP).nonzero()[0].tolist()
-    hits = list(zip(serials, scores, strict=True))
-    begin = end = 0  # Bounds of the last group of tied hits.
-    for at in near:
-        head = hits[at][1]
-        if scores[at + 1] < head * _LEAST_STEP:
-            continue
-        hits[at + 1] = serials[at + 1], head
-        if at >= end:
-            hits[begin:end] = sorted(hits[begin:end])
-            begin = at
-        end = at + 2
-    hits[begin:end] = sorted(hits[begin:end])
-    return hits

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -25,14 +25,15 @@ from lithos.search.ranking.lead_coverage import LeadText
 LEADS: Final = "leads.db"
 #: Format of the rows. Raise the number when tokens or packing change. Rows of another format are deleted and
 #: rebuilt from the notes.
-FORMAT: Final = 2
+FORMAT: Final = 3
 #: Maximum number of bytes of stems in memory: about 8,000 notes of 2 KB. `_OVERHEAD` is the additional number
 #: of bytes per note.
 KEPT_BYTES: Final = 16 * 1024 * 1024
 _OVERHEAD: Final = 400
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS leads(
-    serial INTEGER PRIMARY KEY, stamp INTEGER NOT NULL, stems BLOB NOT NULL, long TEXT NOT NULL);
+    serial INTEGER PRIMARY KEY, stamp INTEGER NOT NULL, stems BLOB NOT NULL, long TEXT NOT NULL,
+    language TEXT NOT NULL);
 """
 
 
@@ -42,6 +43,16 @@ def _drop_other_format(connection: apsw.Connection, _: datetime) -> None:
         connection.execute("DROP TABLE leads")
         connection.execute(_SCHEMA)
         connection.execute(f"PRAGMA user_version={FORMAT}")
+
+
+class LeadRow(NamedTuple):
+    """The stems of a note, its long words, and the language in which they are stemmed."""
+
+    serial: int
+    stamp: int
+    text: LeadText
+    long_words: Sequence[str]
+    language: str
 
 
 class Leads(Database):
@@ -65,20 +76,21 @@ class Leads(Database):
         return READ_WHOLE
 
     @contextmanager
-    def changed(
-        self, upserts: Iterable[tuple[int, int, LeadText, Sequence[str]]], removals: Collection[int]
-    ) -> Iterator[None]:
-        """Return a context that stores `upserts` (serial, stamp, stems, long words) and deletes `removals`.
+    def changed(self, upserts: Iterable[LeadRow], removals: Collection[int]) -> Iterator[None]:
+        """Return a context that stores `upserts` and deletes the serials in `removals`.
 
         The changes are committed at the end of the block. If the block raises an error, the changes are
         undone.
 
         Raises `DatabaseFailed`.
         """
-        rows = [(serial, stamp, text.pack(), "\n".join(words)) for serial, stamp, text, words in upserts]
+        rows = [
+            (each.serial, each.stamp, each.text.pack(), "\n".join(each.long_words), each.language)
+            for each in upserts
+        ]
         with self.transaction():
             self._writer.executemany("DELETE FROM leads WHERE serial=?", [(serial,) for serial in removals])
-            self._writer.executemany("INSERT OR REPLACE INTO leads VALUES(?,?,?,?)", rows)
+            self._writer.executemany("INSERT OR REPLACE INTO leads VALUES(?,?,?,?,?)", rows)
             yield
         with self._keeping:  # From here on, readers see the new rows.
             self._changes += 1
@@ -94,13 +106,13 @@ class Leads(Database):
         rows: list[Any] = self._writer.execute("SELECT serial, stamp FROM leads").fetchall()
         return dict(rows)
 
-    def long_words(self) -> Iterator[str]:
-        """Yield the long words of all notes.
+    def long_words(self) -> Iterator[tuple[list[str], str]]:
+        """Yield the long words of each note with its language.
 
         Only the writing thread may call this method. Raises `DatabaseFailed`.
         """
-        for (words,) in self._writer.execute("SELECT long FROM leads WHERE long<>''"):
-            yield from str(words).split("\n")
+        for words, language in self._writer.execute("SELECT long, language FROM leads WHERE long<>''"):
+            yield str(words).split("\n"), str(language)
 
     def texts(self, serials: Collection[int]) -> Mapping[int, LeadText]:
         """Return the stems of these notes.

@@ -15,8 +15,9 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.search.ranking.function_words import COMMON_WORDS, FUNCTION_WORDS_OF
 from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, runs, words
+from lithos.text.words.common_words import COMMON_WORDS, FUNCTION_WORDS_OF
+from lithos.text.words.languages import ENGLISH
 
 #: Minimum number of the part's subject words that a note has. One rare word shows a name, not a subject.
 LEAST_SHARED: Final = 2
@@ -28,6 +29,11 @@ _LONG_SCRIPTS: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e
 #: Languages whose function words are cut out of texts without spaces.
 _UNSPACED: Final = ("th", "zh")
 _ENGLISH: Final = "en"
+#: The languages here that have a stemmer, by its name.
+_STEMMED_AS: Final[Mapping[str, str]] = {
+    "ar": "arabic", "de": "german", "el": "greek", "es": "spanish", "fr": "french", "it": "italian",
+    "nl": "dutch", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sv": "swedish", "tr": "turkish",
+}  # fmt: skip
 _CUT: Final = re.compile(
     "|".join(
         sorted(
@@ -71,12 +77,12 @@ def _in_row(row: tuple[str, ...], held: Collection[str]) -> int:
 
 
 class PromptWords:
-    """Finds the subject words of parts. `terms` returns the stems of a text in the index."""
+    """Finds the subject words of parts. `terms` returns the stems of a text of a language in the index."""
 
-    def __init__(self, terms: Callable[[str], Collection[str]]) -> None:
-        self._common = frozenset(terms(COMMON_WORDS))
+    def __init__(self, terms: Callable[[str, str], Collection[str]]) -> None:
+        self._common = frozenset(terms(ENGLISH, COMMON_WORDS))
         self._stems = {
-            language: frozenset(terms(FUNCTION_WORDS_OF[language]))
+            language: frozenset(terms(_STEMMED_AS.get(language, ENGLISH), FUNCTION_WORDS_OF[language]))
             for language in _SPACED.keys() - {_ENGLISH}
         }
 

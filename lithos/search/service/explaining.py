@@ -13,7 +13,8 @@ from attrs import field, frozen
 
 from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index.fulltext import FulltextIndex
-from lithos.search.index.fulltext_schema import HEADINGS_BOOST, TITLE_BOOST, Filters
+from lithos.search.index.fulltext_query import HEADINGS_BOOST, TITLE_BOOST
+from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.graph_search import Walk
 from lithos.search.service.hybrid import LONGEST_QUERY, Hybrid, HybridRanking
 from lithos.text.query import Boolean, Boosted, Node, Word, plain_words

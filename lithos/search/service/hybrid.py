@@ -54,6 +54,7 @@ from lithos.search.service.ports import MeaningPort, NearestPort, NotesPort, Wor
 from lithos.search.settings import SearchConfig
 from lithos.text.query import begin_last, plain_words
 from lithos.text.snippet import Terms
+from lithos.text.words.languages import NO_FORMS
 
 #: Minimum number of candidates from each ranking of a hybrid search.
 LEG_NOTES: Final = 200
@@ -140,7 +141,8 @@ class Hybrid:
     def terms(self, words: str) -> Terms:
         """Return the content words of a query, with weights if the index is readable."""
         try:
-            return Terms.of(words, self._fulltext.idf(self._fulltext.content_stems(words)))
+            idf = self._fulltext.idf(self._fulltext.content_stems(words))
+            return Terms.of(words, idf, self._fulltext.word_forms(words))
         except IndexFailed:
             return Terms.of(words, {})
 
@@ -218,10 +220,11 @@ class Hybrid:
         """
         try:
             idf = self._fulltext.idf(self._fulltext.content_stems(words))
+            forms = self._fulltext.word_forms(words)
         except IndexFailed:
             return Terms.of(words, {}), {}, None
         covered = self._fulltext.coverage(idf, serials)
-        return Terms.of(words, idf), idf, None if serials and not covered else covered
+        return Terms.of(words, idf, forms), idf, None if serials and not covered else covered
 
     async def rank(
         self,
@@ -245,11 +248,13 @@ class Hybrid:
         semantic: Sequence[VectorHit] = ()
         reaching: Sequence[VectorHit] = ()
         idf: Mapping[str, float] = {}
+        forms = NO_FORMS
         unknown = 1.0
         words = query[:LONGEST_QUERY]
         try:
             idf = self._fulltext.idf(self._fulltext.content_stems(words))
             unknown = self._fulltext.idf_of_unknown()
+            forms = self._fulltext.word_forms(words)
         except IndexFailed as failure:
             failures["fulltext"] = str(failure)
         is_foreign = fills and lacks_words(idf, unknown)
@@ -284,7 +289,7 @@ class Hybrid:
             scores=chain(ordered.first, ordered.rest),
             chunks=semantic,
             lexical=leg.scores,
-            terms=Terms.of(words, idf),
+            terms=Terms.of(words, idf, forms),
             features={} if failures else features,
             is_accurate=asked.is_accurate,
             covered=ordered.covered,

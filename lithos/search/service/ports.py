@@ -12,6 +12,7 @@ from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking.lead_coverage import Covered
 from lithos.text.query import Node
+from lithos.text.words.languages import WordForms
 
 
 class PendingQueryPort(Protocol):
@@ -46,6 +47,8 @@ class WordsPort(Protocol):
 
     def content_stems(self, text: str) -> list[str]: ...
 
+    def word_forms(self, text: str) -> WordForms: ...
+
     def idf(self, stems: Iterable[str]) -> dict[str, float]: ...
 
     def idf_of_unknown(self) -> float:
@@ -54,6 +57,8 @@ class WordsPort(Protocol):
     def coverage(self, idf: Mapping[str, float], serials: Sequence[int]) -> Mapping[int, Covered]: ...
 
     def terms(self, text: str) -> frozenset[str]: ...
+
+    def terms_in(self, language: str, text: str) -> frozenset[str]: ...
 
 
 class TurnsPort(Container[int], Protocol):

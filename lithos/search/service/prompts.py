@@ -101,7 +101,7 @@ class Prompts:
         self._coordinator = coordinator
         self._clock = clock
         self._count: Count | None = None
-        self._words = PromptWords(fulltext.terms)
+        self._words = PromptWords(fulltext.terms_in)
 
     async def find(self, request: PromptRequest) -> list[PromptPassage]:
         """Return at most two new passages, best first. Without a strong match the result is empty.

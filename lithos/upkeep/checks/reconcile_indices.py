@@ -193,7 +193,8 @@ async def _mend_indexes(patient: Installed, progress: Progress | None) -> str | 
 
     If an index could not be updated, return the reason.
     """
-    fulltext = await Threads().run(partial(FulltextIndex.open, patient.data / ".tantivy"))
+    language = patient.config.of(SearchConfig).note_language
+    fulltext = await Threads().run(partial(FulltextIndex.open, patient.data / ".tantivy", language))
     try:
         return await _run_indexers(patient, fulltext, progress)
     finally:

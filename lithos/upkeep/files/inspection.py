@@ -33,7 +33,7 @@ class IndexStamps:
 def inspect_fulltext(directory: Path) -> IndexStamps:
     """Inspect a full-text index read-only. Blocks."""
     marker = fulltext_schema.read_marker(directory)
-    if marker != FORMAT:
+    if not fulltext_schema.is_current(marker):
         detail = f"its format is {marker[:40]!r}, not {FORMAT!r}" if marker else "it has no format marker"
         return IndexStamps(reason="schema_mismatch", detail=detail)
     return _try(lambda: IndexStamps(_read_fulltext(directory)))

@@ -42,7 +42,7 @@ def test_missing_index_starts_empty_and_writes_its_marker(directory: Path) -> No
     assert index.was_rebuilt
     assert index.rebuild_reason == "no index exists"
     assert (index.stamps(), index.document_count(), index.last_updated) == ({}, 0, None)
-    assert (directory / ".schema_version").read_text().strip() == "L6"
+    assert (directory / ".schema_version").read_text().strip() == fulltext_schema.FORMAT
 
 
 def test_index_with_a_matching_marker_is_kept(index: FulltextIndex, directory: Path) -> None:
@@ -77,7 +77,7 @@ def test_index_of_another_schema_is_emptied(directory: Path) -> None:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("something")
     tantivy.Index(builder.build(), path=str(directory))
-    fulltext_schema.write_marker(directory, "L6")
+    fulltext_schema.write_marker(directory, fulltext_schema.FORMAT)
     index = FulltextIndex.open(directory)
     assert "cannot be opened" in str(index.rebuild_reason)
 

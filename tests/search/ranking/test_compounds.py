@@ -31,4 +31,4 @@ def test_numbers_of_known_and_found_compounds_are_limited() -> None:
     compounds.add(f"haftpflicht{chr(97 + i // 26) * 3}{chr(97 + i % 26) * 3}" for i in range(200))
     assert len(compounds.holding("haftpflicht")) == MOST_FOUND
     compounds.add(f"w{number:015}" for number in range(MOST_KNOWN + 10))
-    assert len(compounds._known) == MOST_KNOWN
+    assert len(compounds._all._known) == MOST_KNOWN

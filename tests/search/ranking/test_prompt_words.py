@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.search.index.fulltext_schema import QueryTranslator, make_analyzer, make_schema
-from lithos.search.ranking.function_words import FUNCTION_WORDS_OF
+from lithos.search.index.stemming import make_analyzer, prepare_in, prepare_text
 from lithos.search.ranking.lead_coverage import LeadText
 from lithos.search.ranking.prompt_words import LEAST_SHARED, PromptWords, SubjectWords, language_of
 from lithos.text.words.analysis import FUNCTION_WORDS, fold
+from lithos.text.words.common_words import FUNCTION_WORDS_OF
 
-TRANSLATOR = QueryTranslator(make_schema(), make_analyzer())
+ANALYZER = make_analyzer()
 
 
 def stems(text: str) -> list[str]:
     """Return the stems of a text in the index."""
-    return list(dict.fromkeys(TRANSLATOR.tokens(text)))
+    return list(dict.fromkeys(ANALYZER.analyze(prepare_text(text))))
 
 
-WORDS = PromptWords(stems)
+def stems_in(language: str, text: str) -> set[str]:
+    return {*stems(text), *ANALYZER.analyze(prepare_in(language, text))}
+
+
+WORDS = PromptWords(stems_in)
 
 
 def subject(prompt: str) -> SubjectWords:
