@@ -22,7 +22,7 @@ ENGLISH: Final = "english"
 #: Languages that have a stemmer, in alphabetical order.
 LANGUAGES: Final = tuple(sorted(STEMMED))
 #: Number of characters at the beginning of a text that show its language.
-SAMPLE: Final = 1_000
+SAMPLE: Final = 600
 #: Languages whose compounds are written as one word.
 COMPOUNDING: Final = frozenset({"danish", "dutch", "finnish", "german", "hungarian", "norwegian", "swedish"})
 
@@ -85,7 +85,7 @@ NO_FORMS: Final = WordForms()
 def language_of(text: str) -> str:
     """Return the language of a note's text, or `english` if no other language with a stemmer is clear.
 
-    Only the first 1,000 characters are read.
+    Only the first 600 characters are read.
     """
     sample = _sample(text)
     folded = fold(sample)
