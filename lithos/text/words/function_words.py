@@ -25,7 +25,7 @@ _STEMMED: Final = {
     """,
     "dutch": """
         de en van ik te dat die in een hij het niet zijn is was op aan met als voor had er maar om hem
-        dan zou of wat mijn men dit zo door over ze zich bij ook tot je mij uit der daar haar naar heb
+        dan zou of wat mijn men dit zo over ze zich bij ook tot je mij uit der daar haar naar heb
         hoe heeft hebben deze u want nog zal zij nu ge geen omdat iets worden toch waren veel meer doen
         moet kan onder wordt
     """,

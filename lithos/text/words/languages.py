@@ -22,7 +22,7 @@ ENGLISH: Final = "english"
 #: Languages that have a stemmer, in alphabetical order.
 LANGUAGES: Final = tuple(sorted(STEMMED))
 #: Number of characters at the beginning of a text that show its language.
-SAMPLE: Final = 1_000
+SAMPLE: Final = 600
 #: Languages whose compounds are written as one word.
 COMPOUNDING: Final = frozenset({"danish", "dutch", "finnish", "german", "hungarian", "norwegian", "swedish"})
 
@@ -50,7 +50,7 @@ _NEAR: Final = frozenset({"danish", "norwegian"})
 #: Minimum number of words of a note.
 _LEAST_WORDS: Final = 4
 _WORDS: Final = re.compile(r"[^\W\d_]+")
-#: Tamil vowel signs are marks, so the general pattern would split words.
+#: Tamil vowel characters are marks, so the general pattern would split words.
 _TAMIL_WORDS: Final = re.compile("[\u0b80-\u0bff]+")
 _LATIN: Final = "latin"
 #: Table for `bytes.translate` that leaves only ASCII letters, with spaces between the words.
@@ -85,7 +85,7 @@ NO_FORMS: Final = WordForms()
 def language_of(text: str) -> str:
     """Return the language of a note's text, or `english` if no other language with a stemmer is clear.
 
-    Only the first 1,000 characters are read.
+    Only the first 600 characters are read.
     """
     sample = _sample(text)
     folded = fold(sample)
@@ -146,7 +146,7 @@ def _words_of(folded: str, script: str | None) -> list[str]:
 
 
 def related(language: str) -> frozenset[str]:
-    """Return a language and the language that is too near to it to be told apart for sure."""
+    """Return a language and the language that is too similar to be distinguished for sure."""
     return _NEAR if language in _NEAR else frozenset((language,))
 
 

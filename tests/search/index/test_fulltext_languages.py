@@ -110,7 +110,7 @@ def test_another_language_of_all_notes_empties_the_index(tmp_path: Path) -> None
     assert found(english, "Kündigung") == []
 
 
-def test_english_notes_score_the_same_beside_other_languages(tmp_path: Path) -> None:
+def test_english_notes_score_the_same_next_to_other_languages(tmp_path: Path) -> None:
     """Queries that are clearly English ignore stems of other languages for words that English notes have."""
     index = FulltextIndex.open(tmp_path / ".tantivy")
     index.apply([entry(1, ENGLISH), entry(2, "Will the team answer the question?")], [])

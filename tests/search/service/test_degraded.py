@@ -93,7 +93,7 @@ async def test_search_is_refused_when_both_backends_fail(
         def fail(*_: object, **__: object) -> None:
             raise ValueError("io error while reading a segment")
 
-        monkeypatch.setattr("lithos.search.index.fulltext._best", fail)
+        monkeypatch.setattr("lithos.search.index.fulltext.best_hits", fail)
         answer = await lithos.call("lithos_search", query="alpha words")
         assert [row["title"] for row in answer["results"]] == ["Alpha"]
         assert answer["failed_backends"] == ["fulltext"]

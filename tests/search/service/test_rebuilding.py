@@ -14,6 +14,7 @@ from lithos.kernel.values.events import REINDEX_COMPLETE
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.settings import IndexConfig
 from lithos.search.indexing.indexer import FulltextIndexer
+from lithos.search.settings import SearchConfig
 from tests.servers import Lithos, serving
 
 
@@ -119,3 +120,16 @@ async def test_rebuild_is_journalled_when_every_note_is_searchable(data: Path) -
         (payload,) = [each.payload for each in drafts if each.type == REINDEX_COMPLETE]
         assert payload["documents"] == len(lithos.server.get(Catalogue)) > 0
         assert payload["chunks"] >= payload["documents"]
+
+
+async def test_changed_language_of_all_notes_rebuilds_the_fulltext_index(data: Path) -> None:
+    """Behaviour 319: `search.language`. The same language at the next start keeps the index."""
+    async with serving(data, search=SearchConfig(language="german")) as lithos:
+        assert was_rebuilt(lithos)
+        await lithos.create("Post", "Katzen")
+        assert await lithos.found("Katze", mode="fulltext") == ["Post"]
+    async with serving(data, search=SearchConfig(language="german")) as lithos:
+        assert not was_rebuilt(lithos)
+    async with serving(data) as lithos:
+        assert was_rebuilt(lithos)
+        assert await lithos.found("Katze", mode="fulltext") == []
