@@ -55,6 +55,11 @@ class SearchConfig:
         "Embedding vectors that searches use. `auto` selects `accurate` if onnxruntime is installed, "
         "otherwise `static`.",
     )
+    accurate_model: Literal["auto", "english", "multilingual"] = setting(
+        "auto",
+        "Model of the accurate tier. `auto` selects `multilingual` if a tenth of the notes or more are not "
+        "English and the distribution `lithos-accurate-multi` is installed, otherwise `english`.",
+    )
     accurate_threads: int = setting(
         1, "Number of threads that compute the embedding vectors of the accurate tier.", whole(1, 64)
     )

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import trio
 from attrs import define, field, frozen
@@ -38,6 +38,7 @@ from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import FulltextEntry
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.coverage import NoteText
+from lithos.search.ranking.calibrations import STATIC
 from lithos.text.chunk import ChunkSizes, dates_in_words, headings_of, spell_dates
 from lithos.text.dates import own_date
 from lithos.text.markdown import strip_images
@@ -138,8 +139,8 @@ class SearchableVectors(Protocol):
     """Vectors against which queries can be run. `find` blocks."""
 
     @property
-    def is_accurate(self) -> bool:
-        """Return whether these are the vectors of the accurate tier, whose similarities have more weight."""
+    def calibration(self) -> str:
+        """Return the key of the model in the calibrations of similarities (`ranking/calibrations.py`)."""
 
     def find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
         """Return the hits of each query, best first. Raises `IndexFailed`."""
@@ -161,7 +162,7 @@ class EmbeddedNotes:
 
     embedder: Embedder
     vectors: VectorIndex
-    is_accurate: bool = False
+    calibration: str = STATIC
 
     def find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
         """Return the hits of each query, best first. A text without a known word finds nothing."""
@@ -190,6 +191,10 @@ def search_all(
     return [found[i] for i in range(len(wanted))]
 
 
+#: A listener to changed notes and the serials of removed notes.
+TakeChange: TypeAlias = Callable[[Sequence[NoteText], Sequence[int]], None]
+
+
 class VectorPort:
     """The `Index` adapter of the vectors.
 
@@ -208,7 +213,7 @@ class VectorPort:
         #: Reason why the vectors lack accepted changes. None if the vectors are current.
         self.behind: str | None = None
         #: Called in the thread of `apply` with the changes of `target`. All other listeners are called later.
-        self.on_applied: Callable[[Sequence[NoteText], Sequence[int]], None] | None = None
+        self.on_applied: tuple[TakeChange, ...] = ()
 
     @property
     def vectors(self) -> VectorIndex | None:
@@ -247,7 +252,7 @@ class VectorPort:
         notes: EmbeddedNotes,
         upserts: Sequence[Upsert],
         removals: Sequence[int],
-        tell: Callable[[Sequence[NoteText], Sequence[int]], None] | None = None,
+        tell: Sequence[TakeChange] = (),
     ) -> None:
         documents = [upsert.document for upsert in upserts]
         chunks = [self.sizes.chunks(document.note.title, document.content) for document in documents]
@@ -259,13 +264,13 @@ class VectorPort:
         for upsert, of_note in zip(upserts, chunks, strict=True):
             end = begin + len(of_note)
             entries.append(VectorEntry(upsert.entry.serial, self._stamp(upsert), vectors[begin:end]))
-            if tell is not None:
+            if tell:
                 digest = digest_texts(texts[begin:end])
                 told.append(NoteText(upsert.entry.serial, self._stamp(upsert), end - begin, digest))
             begin = end
         notes.vectors.apply(entries, removals)
-        if tell is not None:
-            tell(told, removals)
+        for listener in tell:
+            listener(told, removals)
 
     def _stamp(self, upsert: Upsert) -> int:
         return self.expected(upsert.entry)
@@ -280,8 +285,8 @@ class PendingQuery:
     """A running query. The caller can do other work before it awaits the hits."""
 
     _outcome: Outcome[list[VectorHit]] | None = None
-    #: Whether the accurate tier answers. Decided when the query starts.
-    is_accurate: bool = field(default=False, kw_only=True)
+    #: Key of the model that answers in the calibrations. Decided when the query starts.
+    calibration: str = field(default=STATIC, kw_only=True)
     #: Callback that answers the query on the event loop. None means that a thread answers.
     _find_here: Callable[[PendingQuery], Awaitable[None]] | None = field(default=None, kw_only=True)
     _answered: trio.Event = field(factory=trio.Event, init=False)
@@ -340,9 +345,9 @@ class VectorQueries:
         wanted = NearestQuery(spell_dates(text), most, threshold, among)
         if notes.is_quick(wanted):
             return PendingQuery(
-                is_accurate=notes.is_accurate, find_here=partial(self._find_here, notes, wanted)
+                calibration=notes.calibration, find_here=partial(self._find_here, notes, wanted)
             )
-        asked = PendingQuery(is_accurate=notes.is_accurate)
+        asked = PendingQuery(calibration=notes.calibration)
         self._waiting.append(_Waiting(notes, wanted, asked))
         if not self._is_passing:
             self._start()

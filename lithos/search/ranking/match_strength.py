@@ -98,6 +98,11 @@ CALIBRATIONS: Final[Mapping[str, Calibration]] = {
         weights={"cosine": -0.603, "above": 0.888, "margin": 1.238, "held": 0.971, "missing": -0.609},
         threshold=0.740,
     ),
+    "accurate-multi": Calibration(
+        intercept=-1.701,
+        weights={"cosine": -0.603, "above": 0.888, "margin": 1.238, "held": 0.971, "missing": -0.609},
+        threshold=0.740,
+    ),
 }  # fmt: skip
 
 
@@ -203,6 +208,15 @@ MEANING_CALIBRATIONS: Final[Mapping[str, Calibration]] = {
         threshold=0.684,
     ),
     "accurate": Calibration(
+        intercept=-3.747,
+        weights={
+            "cosine": -4.474, "nearest": 3.027, "ahead": -1.836, "margin": -2.185, "depth": 12.619,
+            "share": 2.657, "words": -2.371, "lead": 3.580, "passage": -1.329, "passage_ahead": 2.111,
+            "crowd": 1.559, "length": 0.069,
+        },
+        threshold=0.761,
+    ),
+    "accurate-multi": Calibration(
         intercept=-3.747,
         weights={
             "cosine": -4.474, "nearest": 3.027, "ahead": -1.836, "margin": -2.185, "depth": 12.619,

@@ -142,7 +142,7 @@ class Prompts:
 
     async def _judge_part(self, part: str, idf: Mapping[str, float], filters: Filters) -> list[JudgedNote]:
         ranking = await self._search.hybrid.rank(part, filters, CANDIDATES, self._search.threshold)
-        rule = PROMPT_CALIBRATIONS["accurate" if ranking.is_accurate else "static"]
+        rule = PROMPT_CALIBRATIONS[ranking.calibration]
         telling = {stem: value for stem, value in idf.items() if len(stem) > 1 and stem not in self._common}
         covered = self._fulltext.coverage(telling, list(ranking.features))
         judged: list[JudgedNote] = []

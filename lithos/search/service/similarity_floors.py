@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from lithos.search.ranking.calibrations import ACCURATE, MULTILINGUAL, STATIC
+
 #: Minimum similarity in a hybrid search. `match` is calibrated for this value.
 LEAST_OF_LEG: Final = 0.3
-#: Minimum similarity in a semantic search. The key shows whether the accurate tier answers.
-LEAST_OF_MODEL: Final = {False: 0.15, True: 0.1}
+#: Minimum similarity in a semantic search, by the model that answers.
+LEAST_OF_MODEL: Final = {STATIC: 0.15, ACCURATE: 0.1, MULTILINGUAL: 0.15}
 
 
 def least_similarity(configured: float | None) -> float:

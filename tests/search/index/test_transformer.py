@@ -17,18 +17,15 @@ from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index import transformer
 from lithos.search.index.embedder import EmbedderUnavailable
 from lithos.search.index.transformer import (
-    DIMS,
-    HASHES,
-    INSTALL,
     LONGEST,
     QUERIES_KEPT,
     TOKENS_AT_ONCE,
     Transformer,
     find_trouble,
-    identity,
     is_installed,
     load_transformer,
 )
+from lithos.search.index.transformer_models import DIMS, ENGLISH
 
 FOLDER = Path(next(iter(lithos.models.__path__))) / "accurate"
 
@@ -120,7 +117,7 @@ def test_packaged_model_is_complete_and_has_the_expected_dimensions() -> None:
     assert is_installed()
     assert find_trouble() is None
     assert (FOLDER / "LICENSE").read_text().count("Apache License")
-    assert identity().dims == DIMS
+    assert ENGLISH.identity.dims == DIMS
 
 
 @pytest.fixture
@@ -129,22 +126,22 @@ def copied(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-@pytest.mark.parametrize("name", sorted(HASHES))
+@pytest.mark.parametrize("name", sorted(ENGLISH.hashes))
 def test_damaged_weights_are_never_loaded(copied: Path, name: str) -> None:
     """issue 13, failures."""
     with (copied / name).open("r+b") as file:
         file.seek(1000)
         file.write(b"\xff")
     with pytest.raises(EmbedderUnavailable, match="is damaged") as refused:
-        load_transformer(1, copied)
+        load_transformer(1, ENGLISH, copied)
     assert name in refused.value.reason
-    assert INSTALL in refused.value.reason
+    assert ENGLISH.install in refused.value.reason
 
 
 def test_missing_weights_are_reported(copied: Path) -> None:
     (copied / "model.onnx").unlink()
     with pytest.raises(EmbedderUnavailable, match="cannot be read"):
-        load_transformer(1, copied)
+        load_transformer(1, ENGLISH, copied)
 
 
 def test_missing_onnxruntime_is_reported_with_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,8 +149,8 @@ def test_missing_onnxruntime_is_reported_with_install_command(monkeypatch: pytes
     assert not is_installed()
     with pytest.raises(EmbedderUnavailable) as refused:
         load_transformer()
-    assert refused.value.reason == f"onnxruntime is not installed. To install it: {INSTALL}"
-    assert INSTALL in (find_trouble() or "")
+    assert refused.value.reason == f"onnxruntime is not installed. To install it: {ENGLISH.install}"
+    assert ENGLISH.install in (find_trouble() or "")
 
 
 def test_broken_onnxruntime_is_reported_with_its_error(
@@ -166,7 +163,7 @@ def test_broken_onnxruntime_is_reported_with_its_error(
     with pytest.raises(EmbedderUnavailable) as refused:
         load_transformer()
     assert "OSError: libonnxruntime.so: file too short" in refused.value.reason
-    assert INSTALL in refused.value.reason
+    assert ENGLISH.install in refused.value.reason
     assert "file too short" in (find_trouble() or "")
 
 
@@ -192,14 +189,15 @@ def test_model_and_stored_vectors_can_be_loaded_in_either_order(tmp_path: Path, 
     The process with both libraries must not crash.
     """
     loads = {
-        "vectors": f"VectorIndex(Path({str(tmp_path)!r}), identity()).save()",
+        "vectors": f"VectorIndex(Path({str(tmp_path)!r}), ENGLISH.identity).save()",
         "model": "load_transformer()",
     }
     order = [loads[first], *(step for name, step in loads.items() if name != first)]
     program = "\n".join(
         [
             "from pathlib import Path",
-            "from lithos.search.index.transformer import identity, load_transformer",
+            "from lithos.search.index.transformer import load_transformer",
+            "from lithos.search.index.transformer_models import ENGLISH",
             "from lithos.search.index.vectors import VectorIndex",
             *order,
             "print('both')",
