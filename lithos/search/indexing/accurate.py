@@ -198,7 +198,8 @@ class AccurateTier:
             known = {serial: stamp for serial, stamp in stamps.items() if serial in held}
             coverage.plan(notes, known, held.keys() - sizes.keys())
 
-        await self._thread.run(compare)
+        # Not in the background thread, where the embedding of another model or vault may go on.
+        await self._reading.run(compare)
         log.info("accurate embeddings", **attrs.asdict(self.progress()))
 
     async def _fill(self, opened: _Opened) -> None:
