@@ -52,9 +52,11 @@ class _Running:
 
     async def run(self) -> None:
         """Run the tier until the scope is cancelled."""
-        with self.scope:
-            await self.tier.run()
-        self.ended.set()
+        try:
+            with self.scope:
+                await self.tier.run()
+        finally:  # `end` waits for this also while the server stops.
+            self.ended.set()
 
     async def end(self) -> None:
         """Stop the tier and wait for its last call in a thread."""
