@@ -5,8 +5,8 @@ three settings keep memory small: no arena, batches of at most `TOKENS_AT_ONCE` 
 threads. With 1,536 tokens and an arena, the model takes 200-300 MB instead of 90. A batch of 256 tokens fits
 the processor's cache. It takes 8 % less processor time per text than 512 tokens, and a third less than 1,024.
 
-The multilingual model is told by a prefix whether a text is a query or a passage. From its vectors a part of
-their mean is subtracted. Otherwise the similarity of unrelated texts would be 0.7 to 0.8 and depend on their
+A prefix shows the multilingual model whether a text is a query or a passage. From its vectors a part of their
+mean is subtracted. Otherwise the similarity of unrelated texts would be 0.7 to 0.8 and depend on their
 languages, so no minimum similarity would serve.
 """
 

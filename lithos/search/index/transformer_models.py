@@ -27,7 +27,7 @@ class TransformerModel:
     """The files of a model and how a text is given to it.
 
     `name` is the name of the identity, of the directory of the vectors, and of the calibrations. `package`
-    and `folder` tell where the files are. `hashes` has the SHA-256 of each file. Other files are never
+    and `folder` are the place of the files. `hashes` has the SHA-256 of each file. Other files are never
     loaded.
     """
 
@@ -41,7 +41,7 @@ class TransformerModel:
     hashes: Mapping[str, str]
     #: Supported onnxruntime versions: the first that can run the model, and the first untested major version.
     versions: tuple[tuple[int, int], tuple[int, int]]
-    #: Beginning of each text. The model was trained to tell questions from passages by it.
+    #: Beginning of each text. The model was trained to distinguish questions from passages by it.
     of_query: str = ""
     of_passage: str = ""
     #: File with the mean vectors of queries (`q`) and passages (`p`), and the part of them that is subtracted

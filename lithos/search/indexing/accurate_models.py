@@ -34,10 +34,10 @@ from lithos.search.ranking.calibrations import STATIC
 
 log = get_logger("lithos.accurate")
 
-#: Number of changed notes, and their share of the chunks, after which the languages are looked at again.
+#: Number of changed notes, and their share of the chunks, after which the languages are checked again.
 CHANGES: Final = 20
 CHANGED_SHARE: Final = 0.02
-#: Minimum seconds between two looks at the languages. A look reads at most 400 notes, and only changed ones.
+#: Minimum seconds between two checks of the languages. A check reads at most 400 notes, and only changed ones.
 PAUSE: Final = 60.0
 
 

@@ -2,7 +2,7 @@
 
 The share decides which model of the accurate tier embeds the vault. It is taken from at most `LOOKED_AT`
 notes. They are chosen by a hash of their ids, so they stay the same while the vault grows. A note whose
-language cannot be told (code, lists of names, a few words) counts as English.
+language is unclear (code, lists of names, a few words) counts as English.
 """
 
 from __future__ import annotations
