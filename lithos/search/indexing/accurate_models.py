@@ -37,7 +37,7 @@ log = get_logger("lithos.accurate")
 #: Number of changed notes, and their share of the chunks, after which the languages are checked again.
 CHANGES: Final = 20
 CHANGED_SHARE: Final = 0.02
-#: Minimum seconds between two checks of the languages. A check reads at most 400 notes, and only changed ones.
+#: Minimum seconds between two checks of the languages. A check reads only changed notes, at most 400.
 PAUSE: Final = 60.0
 
 

@@ -215,7 +215,7 @@ async def test_former_vectors_are_kept_until_the_new_ones_are_saved(
 
 
 @pytest.mark.parametrize(("wanted", "model"), [("english", "english"), ("multilingual", "multilingual")])
-async def test_setting_decides_without_a_look_at_the_notes(
+async def test_setting_decides_whatever_the_notes_are(
     tmp_path: Path, english: FakeTransformer, other: FakeTransformer, wanted: Any, model: str
 ) -> None:
     make_vault(tmp_path)

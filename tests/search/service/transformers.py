@@ -1,4 +1,4 @@
-"""A fake transformer, and what a server tells about the accurate tier."""
+"""A fake transformer, and what a server reports about the accurate tier."""
 
 from __future__ import annotations
 
