@@ -48,7 +48,7 @@ class SearchConfig:
     semantic_weight: float | None = setting(
         None,
         "Weight of the semantic score in `blend`, from 0 to 1. null means 0.2 in the static tier and 0.4 in "
-        "the accurate tier.",
+        "the accurate tier (0.5 with its multilingual model).",
         FRACTION,
     )
     tier: Literal["auto", "static", "accurate"] = setting(

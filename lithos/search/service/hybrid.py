@@ -61,7 +61,7 @@ LEG_NOTES: Final = 200
 #: Number of candidates from each ranking per wanted result. It applies if the product exceeds the minimum.
 LEG_SHARE: Final = 5
 #: Share of the semantic score in `blend`, by the model that answers.
-SEMANTIC_WEIGHTS: Final = {STATIC: 0.2, ACCURATE: 0.4, MULTILINGUAL: 0.4}
+SEMANTIC_WEIGHTS: Final = {STATIC: 0.2, ACCURATE: 0.4, MULTILINGUAL: 0.5}
 #: Maximum number of characters of a full-text query. In a script without spaces, each pair of characters is a
 #: term, and 300,000 terms block the event loop for twenty seconds. Semantic search gets the whole query.
 LONGEST_QUERY: Final = 4_000
