@@ -25,8 +25,8 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.rows_coordination import NoteRows
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.indexing.ports import PendingQuery, VectorQueries
 from lithos.search.indexing.semantic import SemanticUnavailable
+from lithos.search.indexing.vector_queries import PendingQuery, VectorQueries
 from lithos.search.ranking.calibrations import STATIC
 from lithos.search.ranking.match_strength import TENTH, WEAK, MatchVerdict, judge
 from lithos.search.service.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid

@@ -33,11 +33,10 @@ from lithos.search.indexing.coverage import Progress
 from lithos.search.indexing.indexer import Indexer
 from lithos.search.indexing.ports import (
     EmbeddedNotes,
-    PendingQuery,
     SearchableVectors,
     VectorPort,
-    VectorQueries,
 )
+from lithos.search.indexing.vector_queries import PendingQuery, VectorQueries
 from lithos.search.ranking.calibrations import STATIC
 from lithos.text.chunk import spell_dates
 
