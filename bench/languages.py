@@ -21,7 +21,7 @@ from bench.judged import Collection, JudgedQuery
 from bench.multilingual import ENGLISH, LanguageSet, collection_of, read_set, read_xquad
 from bench.rankings import NOTES, Measured, figures_with_first, measure, ranker, write_rankings
 from bench.report import print_report
-from bench.vaults import Vaults, vault_folder
+from bench.vaults import TIERS, Vaults, vault_folder
 
 MODES = ("fulltext", "semantic", "hybrid")
 SHIPPED = Path(__file__).parent.parent / "tests" / "search" / "languages"
@@ -39,7 +39,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--xquad", type=Path, metavar="DIR", help="folder of xquad.LANGUAGE.json")
     parser.add_argument("--set", type=Path, default=SHIPPED, metavar="DIR", help="folder of own notes")
     parser.add_argument("--only", nargs="+", default=[], metavar="LANGUAGE", help="measure only these")
-    parser.add_argument("--tier", choices=("static", "accurate"), default="static", help="embeddings")
+    parser.add_argument("--tier", choices=tuple(TIERS), default="static", help="embeddings")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     parser.add_argument("--data", type=Path, help="folder that keeps notes and indexes between runs")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the ranking of each question")

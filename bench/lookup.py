@@ -30,6 +30,7 @@ from attrs import evolve, frozen
 from bench.judged import LAYOUTS, Collection, read_collections
 from bench.kinds import read_kinds
 from bench.logistic import Logistic, Matrix, fit_logistic, threshold_at
+from bench.multilingual import ENGLISH, collection_of, mixed_collection, read_set
 from bench.quality import add_collection_options, distinct_layouts
 from bench.report import print_report
 from bench.vaults import Vaults, vault_folder
@@ -95,6 +96,7 @@ def main() -> None:
     parser.add_argument("--mode", choices=tuple(MODES), default="hybrid")
     parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=LAYOUTS)
     parser.add_argument("--vault", type=Path, help="Markdown folder to use as an additional kind of notes")
+    parser.add_argument("--languages", type=Path, metavar="DIR", help="folder of notes in several languages")
     parser.add_argument("--draws", type=int, default=DRAWS, help="number of halves per collection")
     parser.add_argument("--fit", action="store_true", help="print the coefficients fitted to all questions")
     options = parser.parse_args()
@@ -118,6 +120,12 @@ def _parts(options: argparse.Namespace) -> Iterator[tuple[str, str, Collection]]
     for kind in read_kinds(collections, options.vault):
         if not options.only or kind.name in options.only:
             yield kind.name, "as it is", kind
+    if options.languages:
+        sets = read_set(options.languages)
+        yield "languages", "mixed", mixed_collection(sets)
+        for language, notes in sets.items():  # small vaults, asked in their language and in English
+            asked = {language: notes, ENGLISH: sets[ENGLISH]}
+            yield "languages", "apart", collection_of(notes, asked)
 
 
 async def _collect(

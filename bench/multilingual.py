@@ -96,3 +96,23 @@ def collection_of(notes: LanguageSet, asked: Mapping[str, LanguageSet]) -> Colle
             for question, text, note in each.questions
         ),
     )
+
+
+def mixed_collection(sets: Mapping[str, LanguageSet]) -> Collection:
+    """Return the notes of all languages in one vault, with the questions of all languages.
+
+    Notes that say the same in several languages are one document, because each of them answers.
+    """
+    return Collection(
+        "languages-mixed",
+        tuple(
+            Chunk(f"{each.language}-{number}", str(number), text, title)
+            for each in sets.values()
+            for number, (title, text) in enumerate(each.notes)
+        ),
+        tuple(
+            JudgedQuery(f"{each.language}:{question}", text, each.language, {str(note): 1})
+            for each in sets.values()
+            for question, text, note in each.questions
+        ),
+    )

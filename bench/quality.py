@@ -24,7 +24,7 @@ from bench.dialogues import generate_conversations
 from bench.judged import LAYOUTS, Collection, JudgedQuery, read_collections
 from bench.rankings import MODES, NOTES, Measured, measure, ranker
 from bench.report import print_report
-from bench.vaults import Vaults, vault_folder
+from bench.vaults import TIERS, Vaults, vault_folder
 
 LEGS = ("fulltext", "semantic")
 
@@ -57,7 +57,7 @@ def add_collection_options(parser: argparse.ArgumentParser) -> None:
         "--only", nargs="+", default=[], metavar="NAME", help="measure only these collections"
     )
     parser.add_argument("--sample", type=int, metavar="N", help="use only N queries of each collection")
-    parser.add_argument("--tier", choices=("static", "accurate"), default="static", help="embeddings")
+    parser.add_argument("--tier", choices=tuple(TIERS), default="static", help="embeddings")
 
 
 def main() -> None:

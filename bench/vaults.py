@@ -26,6 +26,13 @@ from lithos.server.settings import ServerConfig
 _QUIET = LcmaConfig(enrich_drain_interval_minutes=100_000.0, sweep_startup_delay_minutes=100_000.0)
 
 
+#: Search settings by the name of a tier. The accurate tier has two models.
+TIERS = {
+    "static": SearchConfig(tier="static"),
+    "accurate": SearchConfig(tier="accurate", accurate_model="english"),
+    "accurate-multi": SearchConfig(tier="accurate", accurate_model="multilingual"),
+}
+
 #: Maximum seconds until all chunks of a collection have vectors, and seconds between two checks.
 PATIENCE, CHECK = 3_600.0, 0.5
 
@@ -37,7 +44,8 @@ async def wait_for_tier(server: Server, tier: str) -> None:
     while time.monotonic() < until:
         _, body = await server.get(ServerState).report()
         component = body["components"]["embedding_model"]
-        if {**component, **component.get("details", {})}.get("tier", tier) == tier:
+        told = {**component, **component.get("details", {})}
+        if told.get("tier", tier) == (tier if tier == "static" else "accurate"):
             return
         await trio.sleep(CHECK)
     raise TimeoutError(f"the tier {tier} is not in use after {PATIENCE:.0f} s")
@@ -84,7 +92,7 @@ class Vaults:
         return Config(
             server=self.server,
             storage=StorageConfig(data_dir=data),
-            search=SearchConfig(tier=self.tier),
+            search=TIERS[self.tier],
             lcma=_QUIET,
         )
 

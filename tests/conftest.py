@@ -72,6 +72,10 @@ FREEZING = {"freeze": gc.freeze, "unfreeze": gc.unfreeze}
 #: Commands that tests run in this process do not load the accurate tier. Tests of that tier select it.
 os.environ.setdefault("LITHOS_SEARCH__TIER", "static")
 
+#: The multilingual model is imported from the tree. A source distribution of Lithos does not contain it.
+sys.path.append(str(Path(__file__).parent.parent / "models" / "accurate-multi"))
+HAS_MULTILINGUAL = find_spec("lithos_accurate_multi") is not None and find_spec("onnxruntime") is not None
+
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
@@ -90,6 +94,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "takes(seconds): about how long; files that take longest begin first")
     config.addinivalue_line("markers", "autojump: run this async test on an autojumping mock clock")
     config.addinivalue_line("markers", "needs(packages): leaves without which there is nothing to test")
+    config.addinivalue_line(
+        "markers", "multilingual: needs the model in models/accurate-multi and onnxruntime"
+    )
     config.addinivalue_line("markers", "deadline(seconds): allow this async test more time than usual")
 
 
@@ -134,7 +141,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test with the mark `needs` if a package that it needs is missing."""
+    """Skip a test with the mark `needs` or `multilingual` if a package that it needs is missing."""
+    if item.get_closest_marker("multilingual") and not HAS_MULTILINGUAL:
+        pytest.skip("there is no lithos_accurate_multi, or no onnxruntime")
     for mark in item.iter_markers("needs"):
         if gone := [name for name in mark.args if find_spec(f"lithos.{name}") is None]:
             pytest.skip(f"there is no lithos.{gone[0]}")

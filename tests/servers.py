@@ -16,7 +16,7 @@ from attrs import define, field
 
 import lithos.app.server
 import lithos.search.capability
-import lithos.search.indexing.accurate
+import lithos.search.indexing.accurate_models
 from lithos.app.server import Server, running_server
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import Flush
@@ -31,6 +31,7 @@ from lithos.notes.files.lookup import find_note
 from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.external_changes import OutsideFiles
 from lithos.search.index.embedder import Embedder, load_embedder
+from lithos.search.index.transformer_models import ENGLISH, MULTILINGUAL, TransformerModel
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.server.http.ports import compact_json
 from lithos.server.settings import ServerConfig
@@ -142,6 +143,7 @@ async def serving(
     load: Load = load_once,
     settled: bool = True,
     transformer: Callable[[int], Any] | None = None,
+    multilingual: Callable[[int], Any] | None = None,
     **sections: Any,
 ) -> AsyncIterator[Lithos]:
     """Run a server on `data`. `sections` are sections of `Config`. `storage` and `server` are mappings.
@@ -149,8 +151,9 @@ async def serving(
     If `vault` is True, the vault is the folder that `put_note` uses.
 
     `transformer` loads the model of the accurate tier. Once the server is settled, this model has indexed all
-    notes. Without `transformer`, onnxruntime counts as not installed. Answers are full unless `server` sets
-    another form.
+    notes. Without `transformer`, onnxruntime counts as not installed. `multilingual` loads the other model of
+    that tier. Without `multilingual`, this model counts as not installed. Answers are full unless `server`
+    sets another form.
     """
     places = sections.pop("storage", {})
     if places.get("vault") is True:
@@ -164,9 +167,17 @@ async def serving(
         patch.setattr(
             lithos.app.server, "return_memory", lambda: False
         )  # the next server in this process uses it
-        patch.setattr(lithos.search.indexing.accurate, "is_installed", lambda: transformer is not None)
+        patch.setattr(lithos.search.indexing.accurate_models, "is_installed", lambda: transformer is not None)
         if transformer is not None:
-            patch.setattr(lithos.search.capability, "load_transformer", transformer)
+            loads = {ENGLISH.name: transformer, MULTILINGUAL.name: multilingual}
+            patch.setattr(
+                lithos.search.capability,
+                "load_transformer",
+                lambda threads, model: loads[model.name](threads),
+            )
+            patch.setattr(
+                TransformerModel, "is_installed", property(lambda model: loads[model.name] is not None)
+            )
         async with running_server(config, clock=clock) as running:
             if settled:
                 await running.searchable()

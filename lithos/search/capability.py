@@ -17,11 +17,14 @@ from lithos.notes.writing.ports import NoteIndex
 from lithos.search.index.embedder import load_embedder
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.transformer import load_transformer
-from lithos.search.indexing.accurate import ACCURATE, AccurateTier
+from lithos.search.index.transformer_models import TransformerModel
+from lithos.search.indexing.accurate import AccurateTier
+from lithos.search.indexing.accurate_models import AccurateModels
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer, Visibility
 from lithos.search.indexing.models import Models
 from lithos.search.indexing.ports import FulltextPort, VectorPort
 from lithos.search.indexing.semantic import SemanticBackend
+from lithos.search.indexing.vault_languages import VaultLanguages
 from lithos.search.opening import open_fulltext
 from lithos.search.service.cache import CacheLookup
 from lithos.search.service.duplicates import Duplicates
@@ -81,10 +84,14 @@ def make_semantic(
     directory = storage.data_dir / ".usearch"
     port, accurate = VectorPort(sizes), None
     if search.tier != "static":
-        load = partial(models.transformer, load_transformer, search.accurate_threads)
-        accurate = AccurateTier(
-            port, catalogue, files, load, directory / ACCURATE, search.tier, models.embedding
-        )
+
+        def make(model: TransformerModel) -> AccurateTier:
+            load = partial(models.transformer, load_transformer, search.accurate_threads, model)
+            return AccurateTier(port, catalogue, files, load, directory / model.name, models.embedding)
+
+        languages = VaultLanguages(catalogue, files, Threads())
+        share = languages.share_of_other_languages
+        accurate = AccurateModels(port, make, directory, search.tier, search.accurate_model, share)
     # Full-text search gives the first answers of a new index. The model therefore gets only the processor
     # time that full-text indexing leaves.
     port.leaves_a_core = lambda: not words.is_converged

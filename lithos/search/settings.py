@@ -41,7 +41,8 @@ class SearchConfig:
         None,
         "Minimum probability that a note answers the question. `lithos_cache_lookup` returns a "
         "note as a hit only if its probability is at least this. null means 0.79, or 0.74 in the "
-        "accurate tier. These values were chosen for at most 5 % false hits.",
+        "accurate tier (0.89 with its multilingual model). These values were chosen for at most 5 % "
+        "false hits.",
         FRACTION,
     )
     max_results: int = setting(50, "Maximum value of `limit` in a search.", whole(1, 10_000))
@@ -53,13 +54,18 @@ class SearchConfig:
     semantic_weight: float | None = setting(
         None,
         "Weight of the semantic score in `blend`, from 0 to 1. null means 0.2 in the static tier and 0.4 in "
-        "the accurate tier.",
+        "the accurate tier (0.5 with its multilingual model).",
         FRACTION,
     )
     tier: Literal["auto", "static", "accurate"] = setting(
         "auto",
         "Embedding vectors that searches use. `auto` selects `accurate` if onnxruntime is installed, "
         "otherwise `static`.",
+    )
+    accurate_model: Literal["auto", "english", "multilingual"] = setting(
+        "auto",
+        "Model of the accurate tier. `auto` selects `multilingual` if a tenth of the notes or more are not "
+        "English and the distribution `lithos-accurate-multi` is installed, otherwise `english`.",
     )
     accurate_threads: int = setting(
         1, "Number of threads that compute the embedding vectors of the accurate tier.", whole(1, 64)

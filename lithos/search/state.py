@@ -15,9 +15,11 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.watching.guard import WAY_OUT, DeletionGuard
 from lithos.notes.writing.actor_publisher import Publisher
 from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.indexing.accurate_models import AccurateModels
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer, Visibility
 from lithos.search.indexing.semantic import SemanticBackend, SemanticState
-from lithos.search.indexing.tiers import STATIC, TIER
+from lithos.search.indexing.tiers import TIER
+from lithos.search.ranking.calibrations import STATIC
 
 
 def look_at_search(words: FulltextIndexer, meaning: VectorIndexer) -> Component:
@@ -29,12 +31,26 @@ def look_at_search(words: FulltextIndexer, meaning: VectorIndexer) -> Component:
 def look_at_model(semantic: SemanticBackend) -> Component:
     """Return the component that reports whether semantic searches are answered."""
     details = {"model": semantic.model_name, "state": semantic.state.value, **asdict(semantic.progress())}
+    details |= _tell_choice(semantic.accurate)
     if semantic.state is SemanticState.DEGRADED:
         return Component("degraded", semantic.reason, details)
     if semantic.accurate is not None and semantic.accurate.reason is not None:
-        reason = f"the accurate tier cannot be used, so the static tier answers: {semantic.accurate.reason}"
+        answering = semantic.accurate.answering_model
+        others = "the static tier" if answering is None else f"the {answering} model"
+        reason = f"the accurate tier cannot be used, so {others} answers: {semantic.accurate.reason}"
         return Component("degraded", reason, details)
     return Component("ok" if semantic.is_answering else "warming", None, details)
+
+
+def _tell_choice(accurate: AccurateModels | None) -> dict[str, str]:
+    """Return the model of the accurate tier, the reason for it, and the former model during a switch."""
+    if accurate is None or accurate.choice is None:
+        return {}
+    told = {"accurate_model": accurate.choice.model.title, "accurate_because": accurate.choice.because}
+    former = accurate.answering_model
+    if former not in (None, accurate.choice.model.title):
+        told["accurate_former"] = str(former)
+    return told
 
 
 def look_at_index(

@@ -36,7 +36,7 @@ import lithos.notes.files.system_calls
 import lithos.search.index.fulltext
 import lithos.search.index.vector_files
 import lithos.search.index.vectors
-import lithos.search.indexing.ports
+import lithos.search.indexing.vector_queries
 import lithos.search.service.duplicates
 
 #: Start time of every run.
@@ -287,7 +287,7 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
         patch.setattr(scheduling, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
         patch.setattr(scheduling, "_r", chance.of("scheduling"))
         patch.setattr(trio.to_thread, "run_sync", workers.run_sync)
-        patch.setattr(lithos.search.indexing.ports, "start_call", workers.start_call)
+        patch.setattr(lithos.search.indexing.vector_queries, "start_call", workers.start_call)
         patch.setattr(lithos.search.service.duplicates, "start_call", workers.start_call)
         patch.setattr(
             lithos.notes.files.files, "ThreadPoolExecutor", lambda *_, **__: _Pool(chance.of("pool"))

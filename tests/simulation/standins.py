@@ -14,7 +14,7 @@ import lithos.app.server
 import lithos.app.stores
 import lithos.notes.watching.watcher
 import lithos.search.capability
-import lithos.search.indexing.accurate
+import lithos.search.indexing.accurate_models
 from lithos.kernel.databases.open_stores import Stores
 from lithos.search.index.embedder import EmbedderIdentity
 from lithos.search.index.fulltext import FulltextIndex
@@ -69,7 +69,7 @@ def installed(world: World) -> Iterator[None]:
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(lithos.search.capability, "load_embedder", lambda _: Embedder())
-        patch.setattr(lithos.search.indexing.accurate, "is_installed", lambda: False)
+        patch.setattr(lithos.search.indexing.accurate_models, "is_installed", lambda: False)
         patch.setattr(lithos.notes.watching.watcher, "FolderWatch", make_listening(world.plan.hearing))
         patch.setattr(lithos.app.server, "open_stores", open_stores)
         patch.setattr(FulltextIndex, "_commit", commit_and_merge)

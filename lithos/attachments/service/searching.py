@@ -26,8 +26,9 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.rows_coordination import NoteRows
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.indexing.ports import PendingQuery, VectorQueries
 from lithos.search.indexing.semantic import SemanticUnavailable
+from lithos.search.indexing.vector_queries import PendingQuery, VectorQueries
+from lithos.search.ranking.calibrations import STATIC
 from lithos.search.ranking.match_strength import TENTH, WEAK, MatchVerdict, judge
 from lithos.search.service.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
 from lithos.search.service.other_files import OtherHit, OtherQuery
@@ -164,7 +165,7 @@ class AttachmentSearch:
                 near = await self._vectors.ask(query.query, filters, wanted, query.threshold).hits()
                 scores = list(map(_serial_and_similarity, near))
                 likely, least = judged_part(scores, query.threshold)
-                terms, matches = hybrid.judge_meaning(query.query, likely, least, is_accurate=False)
+                terms, matches = hybrid.judge_meaning(query.query, likely, least, calibration=STATIC)
                 return _Ranked(scores, terms, matches)
         except QuerySyntaxError:
             return _Ranked(())  # the note search reports the error in the query

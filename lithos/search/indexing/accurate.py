@@ -1,4 +1,4 @@
-"""The accurate tier: a second vector index, filled in the background with the vectors of a transformer.
+"""A model of the accurate tier: a second vector index, filled in the background by a transformer.
 
 Every acknowledged note is searchable by its static vectors. The transformer embeds the notes afterwards,
 newest first, in one task with one thread. Queries switch to the accurate vectors once `AccurateCoverage` is
@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import attrs
 import numpy as np
@@ -28,19 +28,16 @@ from lithos.notes.files.files import NoteFiles
 from lithos.notes.indexing_messages import Upsert
 from lithos.search.index.chunk_rows import VectorEntry
 from lithos.search.index.embedder import EmbedderUnavailable, Matrix
-from lithos.search.index.transformer import is_installed
 from lithos.search.index.vector_files import read_stamps, write_stamps
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.coverage import AccurateCoverage, NoteText, Progress
 from lithos.search.indexing.ports import EmbeddedNotes, VectorPort, digest_texts
 from lithos.search.indexing.repair import LOOK_SLICE, load_note
-from lithos.search.indexing.tiers import STATIC, TIER, QueryEmbedder, TieredNotes
+from lithos.search.indexing.tiers import TIER, QueryEmbedder, TieredNotes
+from lithos.search.ranking.calibrations import STATIC
 from lithos.text.chunk import ChunkSizes
 
 log = get_logger("lithos.accurate")
-
-#: Subdirectory of the static vectors' directory, for the accurate vectors.
-ACCURATE: Final = "accurate"
 
 #: Number of chunks embedded per round. A round takes half a second, and its work is lost if the process ends.
 CHUNKS_AT_ONCE: Final = 48
@@ -65,7 +62,7 @@ class _Opened:
 
 @define(eq=False, slots=False)
 class AccurateTier:
-    """The accurate tier. Fills and saves the accurate vectors, and decides whether queries use them."""
+    """One model of the accurate tier. Fills and saves its vectors, and decides whether queries use them."""
 
     _port: VectorPort
     _catalogue: Catalogue
@@ -73,7 +70,6 @@ class AccurateTier:
     #: Load the model. Raises `EmbedderUnavailable`.
     _load: Callable[[], QueryEmbedder]
     _directory: Path
-    _wanted: Literal["auto", "accurate"]
     #: The thread is shared by all vaults of the process.
     _thread: BackgroundThread
     _reading: Threads = field(factory=Threads, init=False)
@@ -88,6 +84,8 @@ class AccurateTier:
     _save_again: float = field(default=-math.inf, init=False)
     #: Reason why the tier cannot be used. None while no problem is known.
     reason: str | None = field(default=None, init=False)
+    #: Set once it is known which notes lack vectors, or that the tier cannot be used.
+    planned: trio.Event = field(factory=trio.Event, init=False)
     #: Set once waiting no longer helps, because every note is embedded or the tier cannot be used.
     settled: trio.Event = field(factory=trio.Event, init=False)
 
@@ -109,36 +107,32 @@ class AccurateTier:
         done, total = self._opened.coverage.counts() if self._opened is not None else (0, total)
         return Progress(STATIC if self.answering is None else TIER, done, total)
 
-    async def run(self, static: trio.Event) -> None:
-        """Background task: wait for the event `static` and the first note, then embed the notes.
+    async def run(self) -> None:
+        """Background task: load the model, then embed the notes. Never ends if the model can be loaded.
 
-        The task ends early if the tier cannot be used, otherwise it never ends. Nothing is loaded before the
-        first note exists.
+        The static model must be loaded, and its vectors must be complete.
         """
-        await static.wait()
         target = self._port.target
-        # Without a static model, the tier lacks a fallback, and the number of remaining notes is unknown.
-        if target is None or (self._wanted == "auto" and not is_installed()):
-            self.settled.set()
-            return
+        assert target is not None
         self._token = trio.lowlevel.current_trio_token()
-        self._port.on_applied = self._take_change
-        if self._wanted == "auto":  # A required tier must report its problem at once.
-            while not target.vectors.chunk_total:
-                self.settled.set()
-                await self._wait(math.inf)
+        self._port.on_applied += (self._take_change,)
         try:
             # The background thread must not load the model, because the model's threads would inherit its
             # priority.
             opened = self._opened = await self._reading.run(partial(self._open, target))
         except EmbedderUnavailable as problem:
             self.reason = problem.reason
-            self._port.on_applied = None
+            self._stop_listening()
             log.error("accurate embeddings unavailable", reason=problem.reason)
+            self.planned.set()
             self.settled.set()
             return
         await self._plan(target, opened)
+        self.planned.set()
         await self._fill(opened)
+
+    def _stop_listening(self) -> None:
+        self._port.on_applied = tuple(each for each in self._port.on_applied if each != self._take_change)
 
     def _open(self, target: EmbeddedNotes) -> _Opened:
         embedder = self._load()
@@ -151,6 +145,16 @@ class AccurateTier:
             log.warning("damaged accurate vectors set aside", path=str(vectors.quarantined))
         coverage = AccurateCoverage(lambda: target.vectors.chunk_total, vectors.stamp_of)
         return _Opened(TieredNotes(embedder, vectors, target, coverage.stale, self._note_failure), coverage)
+
+    @property
+    def is_saved(self) -> bool:
+        """Return whether the last save succeeded and no vector has changed since."""
+        return self._opened is not None and not self._opened.notes.vectors.dirty
+
+    def forget(self) -> None:
+        """Release the memory without saving. A query that is running may still use the vectors."""
+        self._stop_listening()
+        self._opened = None
 
     def _take_change(self, notes: Sequence[NoteText], removals: Sequence[int]) -> None:
         """Record the changes of the static index. The thread of the static index calls this method."""
@@ -194,7 +198,8 @@ class AccurateTier:
             known = {serial: stamp for serial, stamp in stamps.items() if serial in held}
             coverage.plan(notes, known, held.keys() - sizes.keys())
 
-        await self._thread.run(compare)
+        # Not in the background thread, where the embedding of another model or vault may go on.
+        await self._reading.run(compare)
         log.info("accurate embeddings", **attrs.asdict(self.progress()))
 
     async def _fill(self, opened: _Opened) -> None:
@@ -303,7 +308,7 @@ class AccurateTier:
     async def close(self) -> None:
         """Save and release the memory. The background task must have ended before."""
         await self.save()
-        self._port.on_applied = None
+        self._stop_listening()
         opened, self._opened = self._opened, None
         if opened is not None:
             opened.notes.vectors.close()

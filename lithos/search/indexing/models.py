@@ -16,6 +16,7 @@ from attrs import define, field
 from lithos.kernel.actors.threads import BackgroundThread
 from lithos.search.index.embedder import Embedder
 from lithos.search.index.transformer import Transformer
+from lithos.search.index.transformer_models import TransformerModel
 
 M = TypeVar("M")
 
@@ -52,9 +53,11 @@ class Models:
         """Return the static model of this name. Raises the errors of `load`."""
         return self._static.get(name, lambda: load(name))
 
-    def transformer(self, load: Callable[[int], Transformer], threads: int) -> Transformer:
+    def transformer(
+        self, load: Callable[[int, TransformerModel], Transformer], threads: int, model: TransformerModel
+    ) -> Transformer:
         """Return the transformer, which uses `threads` threads. Each caller gets a separate query cache.
 
         Raises the errors of `load`.
         """
-        return self._transformers.get(threads, lambda: load(threads)).forgetful()
+        return self._transformers.get((model.name, threads), lambda: load(threads, model)).forgetful()

@@ -28,17 +28,16 @@ from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index.chunk_rows import Codes, encode_rows
 from lithos.search.index.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable, loadable_name
 from lithos.search.index.vectors import VectorIndex, stored_identity
-from lithos.search.indexing.accurate import AccurateTier
+from lithos.search.indexing.accurate_models import AccurateModels
 from lithos.search.indexing.coverage import Progress
 from lithos.search.indexing.indexer import Indexer
 from lithos.search.indexing.ports import (
     EmbeddedNotes,
-    PendingQuery,
     SearchableVectors,
     VectorPort,
-    VectorQueries,
 )
-from lithos.search.indexing.tiers import STATIC
+from lithos.search.indexing.vector_queries import PendingQuery, VectorQueries
+from lithos.search.ranking.calibrations import STATIC
 from lithos.text.chunk import spell_dates
 
 T = TypeVar("T")
@@ -93,7 +92,7 @@ class SemanticBackend:
     _directory: Path
     model_name: str
     #: The accurate tier. None if `search.tier` is `static`.
-    accurate: AccurateTier | None = None
+    accurate: AccurateModels | None = None
     _queries: VectorQueries = field(factory=VectorQueries, init=False)
     _looking: Threads = field(factory=lambda: Threads(2), init=False)
     #: Set once every note is embedded, or once the model cannot be used.
@@ -120,9 +119,10 @@ class SemanticBackend:
         return self.state is SemanticState.OK or self.port.former is not None
 
     @property
-    def is_accurate(self) -> bool:
-        """Return whether queries use the accurate tier now."""
-        return self.accurate is not None and self.accurate.answering is not None
+    def calibration(self) -> str:
+        """Return the key of the model that answers queries now in the calibrations."""
+        accurate = self.accurate.answering if self.accurate is not None else None
+        return STATIC if accurate is None else accurate.calibration
 
     @property
     def chunk_count(self) -> int:

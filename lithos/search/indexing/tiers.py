@@ -17,8 +17,8 @@ from lithos.search.index.embedder import Embedder, Matrix
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.ports import EmbeddedNotes, NearestQuery, search_all
 
+#: Name of the accurate tier, whichever of its models answers.
 TIER: Final = "accurate"
-STATIC: Final = "static"
 
 
 class QueryEmbedder(Embedder, Protocol):
@@ -37,7 +37,11 @@ class TieredNotes:
     static: EmbeddedNotes
     stale: Callable[[], frozenset[int]]
     on_failure: Callable[[IndexFailed], None]
-    is_accurate: bool = True
+
+    @property
+    def calibration(self) -> str:
+        """Return the key of the model in the calibrations."""
+        return self.embedder.identity.name
 
     def find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
         """Return the hits of each query. If the model fails, only the static vectors are used."""

@@ -98,6 +98,12 @@ CALIBRATIONS: Final[Mapping[str, Calibration]] = {
         weights={"cosine": -0.603, "above": 0.888, "margin": 1.238, "held": 0.971, "missing": -0.609},
         threshold=0.740,
     ),
+    # With `--languages tests/search/languages --sample 200 --draws 1`, and 2,000 chunks of docs_dev.
+    "accurate-multi": Calibration(
+        intercept=-3.491,
+        weights={"cosine": -0.716, "above": 1.884, "margin": 3.461, "held": -0.198, "missing": -0.322},
+        threshold=0.886,
+    ),
 }  # fmt: skip
 
 
@@ -210,6 +216,16 @@ MEANING_CALIBRATIONS: Final[Mapping[str, Calibration]] = {
             "crowd": 1.559, "length": 0.069,
         },
         threshold=0.761,
+    ),
+    # With the options of `CALIBRATIONS["accurate-multi"]`.
+    "accurate-multi": Calibration(
+        intercept=-4.267,
+        weights={
+            "cosine": 22.675, "nearest": -9.071, "ahead": 15.794, "margin": 3.307, "depth": -2.057,
+            "share": 5.255, "words": -4.751, "lead": 2.076, "passage": -2.300, "passage_ahead": 1.889,
+            "crowd": -11.556, "length": -0.287,
+        },
+        threshold=0.927,
     ),
 }  # fmt: skip
 

@@ -42,6 +42,12 @@ PROMPT_CALIBRATIONS: Final[Mapping[str, Calibration]] = {
         weights={"cosine": 6.006, "above": 0.304, "margin": 2.386, "held": 2.544},
         threshold=0.5,
     ),
+    # Not fitted yet: the coefficients of the English model.
+    "accurate-multi": Calibration(
+        intercept=-4.622,
+        weights={"cosine": 6.006, "above": 0.304, "margin": 2.386, "held": 2.544},
+        threshold=0.5,
+    ),
 }
 
 

@@ -17,8 +17,8 @@ from lithos.notes.catalogue.facets import FacetFilter
 from lithos.notes.service.relations import clamp_depth
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.indexing.ports import PendingQuery
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.search.indexing.vector_queries import PendingQuery
 from lithos.search.ranking.ranking import FUSION_K, reciprocal_rank
 from lithos.text.words.list_filters import has_all, has_tags
 

@@ -17,6 +17,7 @@ from lithos.kernel.values.errors import IndexFailed, SearchBackendFailed
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.semantic import SemanticUnavailable
+from lithos.search.ranking.calibrations import ACCURATE, MULTILINGUAL, STATIC
 from lithos.search.ranking.foreign_words import LEAST_ACROSS, NEAREST, lacks_words
 from lithos.search.ranking.lead_coverage import Covered
 from lithos.search.ranking.match_strength import (
@@ -60,8 +61,8 @@ from lithos.text.words.languages import NO_FORMS
 LEG_NOTES: Final = 200
 #: Number of candidates from each ranking per wanted result. It applies if the product exceeds the minimum.
 LEG_SHARE: Final = 5
-#: Share of the semantic score in `blend`. The key shows whether the accurate tier answers.
-SEMANTIC_WEIGHTS: Final = {False: 0.2, True: 0.4}
+#: Share of the semantic score in `blend`, by the model that answers.
+SEMANTIC_WEIGHTS: Final = {STATIC: 0.2, ACCURATE: 0.4, MULTILINGUAL: 0.5}
 #: Maximum number of characters of a full-text query. In a script without spaces, each pair of characters is a
 #: term, and 300,000 terms block the event loop for twenty seconds. Semantic search gets the whole query.
 LONGEST_QUERY: Final = 4_000
@@ -85,8 +86,8 @@ class HybridRanking:
     terms: Terms
     features: Mapping[int, Features]
     is_all: bool
-    #: True if the accurate tier answered the query.
-    is_accurate: bool = False
+    #: Key of the model that answered the query in the calibrations.
+    calibration: str = STATIC
     #: Lead coverage of the best notes, and the share of the semantic score in `blend`.
     covered: Mapping[int, Covered] = field(factory=dict)
     weight: float = 0.0
@@ -158,7 +159,7 @@ class Hybrid:
         return terms, self._judge(features, WORDS_CALIBRATION)
 
     def judge_meaning(
-        self, query: str, found: Sequence[tuple[int, float]], threshold: float, *, is_accurate: bool
+        self, query: str, found: Sequence[tuple[int, float]], threshold: float, *, calibration: str
     ) -> tuple[Terms, Mapping[int, MatchVerdict] | None]:
         """Return the terms of a semantic query, and the match strength of its first three rows.
 
@@ -167,7 +168,7 @@ class Hybrid:
         fewer.
         """
         terms, features = self.meaning_features(query, found, threshold)
-        return terms, self._judge(features, MEANING_CALIBRATIONS[_tier(is_accurate)])
+        return terms, self._judge(features, MEANING_CALIBRATIONS[calibration])
 
     def _judge(
         self, features: Mapping[int, WordFeatures | MeaningFeatures] | None, calibration: Calibration
@@ -206,10 +207,10 @@ class Hybrid:
         return terms, None if covered is None else meaning_features(found, len(idf), covered, threshold)
 
     def meaning_chances(
-        self, features: Mapping[int, MeaningFeatures], *, is_accurate: bool
+        self, features: Mapping[int, MeaningFeatures], *, calibration: str
     ) -> dict[int, float]:
         """Return by serial the probability that the note answers, from its similarity and lead coverage."""
-        return _chances(features, MEANING_CALIBRATIONS[_tier(is_accurate)])
+        return _chances(features, MEANING_CALIBRATIONS[calibration])
 
     def _look_at(
         self, words: str, serials: Sequence[int]
@@ -281,7 +282,7 @@ class Hybrid:
             raise backend_failure(reasons)
         leg = LexicalLeg(scores=dict(lexical), idf=idf, unknown=unknown)
         weight = self._settings.semantic_weight
-        weight = SEMANTIC_WEIGHTS[asked.is_accurate] if weight is None else weight
+        weight = SEMANTIC_WEIGHTS[asked.calibration] if weight is None else weight
         ordered = self._order(words, lexical, semantic, leg, weight)
         similarities = dict(map(_serial_and_similarity, reaching))
         features = _features(ordered.first[:TENTH], leg, similarities, ordered.covered, threshold)
@@ -291,7 +292,7 @@ class Hybrid:
             lexical=leg.scores,
             terms=Terms.of(words, idf, forms),
             features={} if failures else features,
-            is_accurate=asked.is_accurate,
+            calibration=asked.calibration,
             covered=ordered.covered,
             weight=weight,
             moved=ordered.moved,
@@ -391,18 +392,13 @@ class Hybrid:
 
 
 def _calibration(ranking: HybridRanking) -> Calibration:
-    return CALIBRATIONS[_tier(ranking.is_accurate)]
+    return CALIBRATIONS[ranking.calibration]
 
 
 def _chances(
     features: Mapping[int, Features | WordFeatures | MeaningFeatures], calibration: Calibration
 ) -> dict[int, float]:
     return {serial: probability(known, calibration) for serial, known in features.items()}
-
-
-def _tier(is_accurate: bool) -> str:
-    """Return the name of a tier in the calibration tables."""
-    return "accurate" if is_accurate else "static"
 
 
 def _features(

@@ -19,8 +19,8 @@ class PendingQueryPort(Protocol):
     """A running query to the vector index."""
 
     @property
-    def is_accurate(self) -> bool:
-        """Return whether the accurate tier answers the query."""
+    def calibration(self) -> str:
+        """Return the key of the model that answers the query in the calibrations."""
 
     async def hits(self) -> list[VectorHit]:
         """Return the nearest notes, best first. Raises `IndexFailed` and `SemanticUnavailable`."""

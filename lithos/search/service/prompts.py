@@ -141,7 +141,7 @@ class Prompts:
 
     async def _judge_part(self, part: str, idf: Mapping[str, float], filters: Filters) -> list[JudgedNote]:
         ranking = await self._search.hybrid.rank(part, filters, CANDIDATES, self._search.threshold)
-        rule = PROMPT_CALIBRATIONS["accurate" if ranking.is_accurate else "static"]
+        rule = PROMPT_CALIBRATIONS[ranking.calibration]
         subject = self._words.of(part, idf)
         held = self._fulltext.held_stems(subject.all_stems(), list(ranking.features))
         judged: list[JudgedNote] = []

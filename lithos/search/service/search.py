@@ -227,7 +227,7 @@ class Search:
         elif request.mode == "semantic":
             scores, least = judged_part(list(map(_serial_and_similarity, ranking.chunks)), threshold)
             terms, known = self.hybrid.meaning_features(request.query, scores, least)
-            chances = self.hybrid.meaning_chances(known or {}, is_accurate=ranking.is_accurate)
+            chances = self.hybrid.meaning_chances(known or {}, calibration=ranking.calibration)
             told = meaning_alone(told, chances)
         return Explained(by_id={wanted[serial]: each for serial, each in told.items()}, terms=terms)
 
@@ -281,7 +281,7 @@ class Search:
             return request.threshold
         if request.mode != "semantic" or self._settings.semantic_threshold is not None:
             return self.threshold
-        return LEAST_OF_MODEL[self._semantic.is_accurate]
+        return LEAST_OF_MODEL[self._semantic.calibration]
 
     async def rank_hybrid(self, query: str, filters: Filters, wanted: int) -> HybridRanking:
         """Return all notes of a hybrid search, best first. Each ranking provides at most `wanted` notes.
@@ -356,7 +356,7 @@ class Search:
         scores = list(map(_serial_and_similarity, found))
         likely, least = judged_part(scores, threshold)
         terms, matches = self.hybrid.judge_meaning(
-            request.query, likely, least, is_accurate=asked.is_accurate
+            request.query, likely, least, calibration=asked.calibration
         )
         return RankedRows(scores, found, terms, matches=matches)
 

@@ -124,6 +124,11 @@ class Installed:
         """Return the known notes, or no notes if they could not be read."""
         return () if self._survey is None else self._survey.catalogue
 
+    @property
+    def has_notes(self) -> bool:
+        """Return whether the notes were read."""
+        return self._survey is not None
+
     async def read_notes(self) -> CheckedVault:
         """Return the notes, and read them from disk if no check has done so.
 

@@ -8,7 +8,11 @@ from typing import Final
 
 from lithos.kernel.values.findings import DOCTOR, SYSTEM, CheckFinding, check, fail, has_data, ok, warn
 from lithos.search.index.embedder import EmbedderUnavailable, is_at_hand
-from lithos.search.index.transformer import INSTALL, find_trouble, is_installed
+from lithos.search.index.transformer import find_trouble, is_installed
+from lithos.search.index.transformer_models import ENGLISH, MULTILINGUAL
+from lithos.search.indexing.accurate_choice import ModelChoice, choose_model
+from lithos.search.indexing.accurate_models import find_stored_model
+from lithos.search.indexing.vault_languages import choose_notes, read_languages, share_of
 from lithos.search.settings import SearchConfig
 from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.checks.reconcile import reconcile
@@ -38,7 +42,7 @@ _FOLDERS: Final = {"fulltext": ".tantivy", "vectors": ".usearch"}
 def check_embedder(patient: Installed) -> Iterator[CheckFinding]:
     """Report whether the embedding models load. Downloads nothing."""
     yield _try_embedder(patient, patient.config.of(SearchConfig).embedding_model)
-    yield _try_accurate(patient.config.of(SearchConfig).tier)
+    yield _try_accurate(patient)
 
 
 def _try_embedder(patient: Installed, model: str) -> CheckFinding:
@@ -59,22 +63,37 @@ def _try_embedder(patient: Installed, model: str) -> CheckFinding:
     return ok(f"{model} loads, {patient.embedder.identity.dims} dimensions.")
 
 
-def _try_accurate(tier: str) -> CheckFinding:
-    """Report whether the accurate tier works.
+def _try_accurate(patient: Installed) -> CheckFinding:
+    """Report whether the accurate tier works, which of its models the vault gets, and why.
 
-    With the setting `auto`, a tier that is not installed is not a warning.
+    With the setting `auto`, a tier or a model that is not installed is not a warning.
     """
+    tier = patient.config.of(SearchConfig).tier
     if tier == "static":
         return ok("The accurate tier is switched off (search.tier).")
-    trouble = find_trouble()
-    if trouble is None:
-        return ok("The accurate tier can be used.")
+    choice = _choose_model(patient)
     if tier == "auto" and not is_installed():
-        return ok(f"Semantic search would find more with the accurate tier: {INSTALL}")
+        best = ENGLISH if choice.lacks is None else choice.lacks
+        return ok(f"Semantic search would find more with the accurate tier: {best.install}")
+    trouble = find_trouble(choice.model)
+    if trouble is None:
+        return ok(f"The accurate tier can be used. Its model is {choice.model.title}: {choice.because}.")
     return warn(
         f"The accurate tier cannot be used, so the static tier answers: {trouble}.",
-        f"Run {INSTALL} and restart the server, or set search.tier to static.",
+        f"Run {choice.model.install} and restart the server, or set search.tier to static.",
     )
+
+
+def _choose_model(patient: Installed) -> ModelChoice:
+    """Return the model of the accurate tier that a server would choose for the notes."""
+    wanted = patient.config.of(SearchConfig).accurate_model
+    share = 0.0
+    if wanted == "auto" and patient.has_notes:
+        survey = patient.survey
+        chosen = choose_notes(survey.catalogue)
+        share = share_of(read_languages(survey.files, chosen, survey.catalogue.style))
+    was = find_stored_model(patient.data / _FOLDERS["vectors"])
+    return choose_model(wanted, share, was_multilingual=was is MULTILINGUAL)
 
 
 @check("indexes", DOCTOR, place=190, when=has_data)

@@ -28,6 +28,7 @@ from lithos.kernel.values.findings import (
 )
 from lithos.kernel.values.times import format_time, to_microseconds
 from lithos.notes.files.replacing import check_writable
+from lithos.search.index.transformer_models import MODELS
 from lithos.upkeep.checks.checks import Installed, look_aside
 from lithos.upkeep.files.probes import (
     check_integrity,
@@ -173,9 +174,10 @@ def check_databases(patient: Installed) -> Iterator[CheckFinding]:
             yield warn(f"{path.absolute()} is empty: a server would start from scratch.", _EMPTY)
         elif path.exists():
             sound.append(name)
+    vectors = private.parent / ".usearch"
     aside = sorted(
         path.name
-        for folder in (private, private.parent / ".usearch", private.parent / ".usearch" / "accurate")
+        for folder in (private, vectors, *(vectors / model.name for model in MODELS))
         for path in folder.glob("*.corrupt-*")
         if not path.name.endswith(("-wal", "-shm"))
     )

@@ -8,6 +8,7 @@ from attrs import evolve
 
 from lithos.kernel.parts import Parts
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.search.ranking.calibrations import STATIC
 from lithos.search.ranking.ranking import order_by_score
 from lithos.search.service.hybrid import HybridRanking
 from lithos.search.service.search import Search
@@ -27,10 +28,10 @@ def on_one_scale(
     return {name: _rescale(ranking, vaults[name], scales[name], whole) for name, ranking in rankings.items()}
 
 
-def model_of(services: Parts, *, is_accurate: bool) -> object:
-    """Return an object that identifies the embedding model. The accurate model is the same in all vaults."""
+def model_of(services: Parts, *, calibration: str) -> object:
+    """Return an object that identifies the embedding model. An accurate model is the same in all vaults."""
     try:
-        return "accurate" if is_accurate else services.get(SemanticBackend).static_identity()
+        return services.get(SemanticBackend).static_identity() if calibration == STATIC else calibration
     except SemanticUnavailable:
         return None
 
@@ -42,7 +43,7 @@ def _scale(ranking: HybridRanking, services: Parts, factor: float) -> Scale:
         lowest=min(similarities, default=0.0),
         highest=max(similarities, default=0.0),
         meaning=ranking.weight / services.get(Search).hybrid.divisor(ranking),
-        model=model_of(services, is_accurate=ranking.is_accurate),
+        model=model_of(services, calibration=ranking.calibration),
     )
 
 

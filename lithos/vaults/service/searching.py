@@ -153,7 +153,7 @@ class JointSearch:
         if request.mode != "semantic":
             return not any(each.failed for each in ranked.values())
         asked = [self.vaults[name] for name, rows in found.items() if rows]
-        return len({model_of(each, is_accurate=each.get(SemanticBackend).is_accurate) for each in asked}) < 2
+        return len({model_of(each, calibration=each.get(SemanticBackend).calibration) for each in asked}) < 2
 
 
 def _tell(ranked: Mapping[str, RankedRows], failed: Mapping[str, str]) -> str:

@@ -17,18 +17,17 @@ from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index import transformer
 from lithos.search.index.embedder import EmbedderUnavailable
 from lithos.search.index.transformer import (
-    DIMS,
-    HASHES,
-    INSTALL,
     LONGEST,
     QUERIES_KEPT,
     TOKENS_AT_ONCE,
+    Centres,
     Transformer,
     find_trouble,
-    identity,
     is_installed,
     load_transformer,
 )
+from lithos.search.index.transformer_models import DIMS, ENGLISH, MULTILINGUAL, TransformerModel
+from lithos.search.ranking import calibrations
 
 FOLDER = Path(next(iter(lithos.models.__path__))) / "accurate"
 
@@ -120,7 +119,7 @@ def test_packaged_model_is_complete_and_has_the_expected_dimensions() -> None:
     assert is_installed()
     assert find_trouble() is None
     assert (FOLDER / "LICENSE").read_text().count("Apache License")
-    assert identity().dims == DIMS
+    assert ENGLISH.identity.dims == DIMS
 
 
 @pytest.fixture
@@ -129,22 +128,22 @@ def copied(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-@pytest.mark.parametrize("name", sorted(HASHES))
+@pytest.mark.parametrize("name", sorted(ENGLISH.hashes))
 def test_damaged_weights_are_never_loaded(copied: Path, name: str) -> None:
     """issue 13, failures."""
     with (copied / name).open("r+b") as file:
         file.seek(1000)
         file.write(b"\xff")
     with pytest.raises(EmbedderUnavailable, match="is damaged") as refused:
-        load_transformer(1, copied)
+        load_transformer(1, ENGLISH, copied)
     assert name in refused.value.reason
-    assert INSTALL in refused.value.reason
+    assert ENGLISH.install in refused.value.reason
 
 
 def test_missing_weights_are_reported(copied: Path) -> None:
     (copied / "model.onnx").unlink()
     with pytest.raises(EmbedderUnavailable, match="cannot be read"):
-        load_transformer(1, copied)
+        load_transformer(1, ENGLISH, copied)
 
 
 def test_missing_onnxruntime_is_reported_with_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,8 +151,8 @@ def test_missing_onnxruntime_is_reported_with_install_command(monkeypatch: pytes
     assert not is_installed()
     with pytest.raises(EmbedderUnavailable) as refused:
         load_transformer()
-    assert refused.value.reason == f"onnxruntime is not installed. To install it: {INSTALL}"
-    assert INSTALL in (find_trouble() or "")
+    assert refused.value.reason == f"onnxruntime is not installed. To install it: {ENGLISH.install}"
+    assert ENGLISH.install in (find_trouble() or "")
 
 
 def test_broken_onnxruntime_is_reported_with_its_error(
@@ -166,7 +165,7 @@ def test_broken_onnxruntime_is_reported_with_its_error(
     with pytest.raises(EmbedderUnavailable) as refused:
         load_transformer()
     assert "OSError: libonnxruntime.so: file too short" in refused.value.reason
-    assert INSTALL in refused.value.reason
+    assert ENGLISH.install in refused.value.reason
     assert "file too short" in (find_trouble() or "")
 
 
@@ -174,7 +173,10 @@ def test_broken_onnxruntime_is_reported_with_its_error(
 def test_unsupported_version_of_onnxruntime_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = SimpleNamespace(__version__=version, __spec__=SimpleNamespace(name="onnxruntime"))
     monkeypatch.setitem(sys.modules, "onnxruntime", fake)  # type: ignore[arg-type]
-    with pytest.raises(EmbedderUnavailable, match=f"onnxruntime {version} is installed"):
+    with pytest.raises(
+        EmbedderUnavailable,
+        match=f"onnxruntime {version} is installed, but for the english model it must be from 1.20",
+    ):
         load_transformer()
 
 
@@ -182,6 +184,75 @@ def test_runtime_with_wrong_results_is_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Transformer, "encode", lambda *_, **__: np.zeros((1, DIMS), np.float32))
     with pytest.raises(EmbedderUnavailable, match="different vectors"):
         transformer.load_transformer()
+
+
+class Letters:
+    """A tokenizer that records the texts, with one token per letter."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def encode(self, text: str) -> Any:
+        self.texts.append(text)
+        return SimpleNamespace(ids=[1] * min(LONGEST, len(text)))
+
+
+def test_queries_and_passages_have_their_own_prefix_and_centre() -> None:
+    tokenizer = Letters()
+    away = np.zeros(DIMS, np.float32)
+    away[0] = 1
+    model = Transformer(tokenizer, Session(), MULTILINGUAL, Centres(queries=away, passages=-away))
+    (passage,), query = model.encode(["one"]), model.encode_query("one")
+    assert tokenizer.texts == ["passage: one", "query: one"]
+    for row, sign, length in ((passage, 1, len("passage: one")), (query, -1, len("query: one"))):
+        assert np.isclose(np.linalg.norm(row), 1)
+        assert np.allclose(row[0] / row[1], (length + sign) / length)
+
+
+def test_models_have_different_identities_and_calibrations() -> None:
+    assert ENGLISH.identity.name == calibrations.ACCURATE
+    assert MULTILINGUAL.identity.name == calibrations.MULTILINGUAL
+    assert ENGLISH.identity.model_sha256 != MULTILINGUAL.identity.model_sha256
+    # Vectors of earlier versions have this identity. Another one would embed all notes again.
+    assert ENGLISH.identity.model_sha256.startswith("283fdddb1bdf")
+
+
+def test_missing_multilingual_model_is_reported_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TransformerModel, "is_installed", property(lambda _: False))
+    with pytest.raises(EmbedderUnavailable) as refused:
+        load_transformer(1, MULTILINGUAL)
+    told = f"the multilingual model is not installed. To install it: {MULTILINGUAL.install}"
+    assert (refused.value.reason, find_trouble(MULTILINGUAL)) == (told, told)
+
+
+@pytest.fixture(scope="module")
+def multilingual() -> Transformer:
+    return load_transformer(1, MULTILINGUAL)
+
+
+@pytest.mark.multilingual
+def test_multilingual_model_finds_a_translation(multilingual: Transformer) -> None:
+    """behaviour 420: a translation is nearer than another subject, and unrelated texts are far apart."""
+    assert find_trouble(MULTILINGUAL) is None
+    rows = multilingual.encode(
+        ["Der Reisepass wird beim Amt verlängert.", "Zwiebelsuppe braucht viel Butter."]
+    )
+    assert rows.shape == (2, DIMS)
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-4)
+    for question in ("how to renew a passport", "как продлить паспорт", "パスポートの更新方法"):
+        right, wrong = (float(multilingual.encode_query(question) @ row) for row in rows)
+        assert right > wrong + 0.1
+        assert wrong < 0.3, "without the subtracted mean it is above 0.7"
+
+
+@pytest.mark.multilingual
+def test_damaged_multilingual_model_is_never_loaded(tmp_path: Path) -> None:
+    folder = MULTILINGUAL.find_folder()
+    for name in MULTILINGUAL.hashes:
+        (tmp_path / name).write_bytes((folder / name).read_bytes()[:-1])
+    with pytest.raises(EmbedderUnavailable, match="is damaged") as refused:
+        load_transformer(1, MULTILINGUAL, tmp_path)
+    assert MULTILINGUAL.install in refused.value.reason
 
 
 @pytest.mark.slow
@@ -192,14 +263,15 @@ def test_model_and_stored_vectors_can_be_loaded_in_either_order(tmp_path: Path, 
     The process with both libraries must not crash.
     """
     loads = {
-        "vectors": f"VectorIndex(Path({str(tmp_path)!r}), identity()).save()",
+        "vectors": f"VectorIndex(Path({str(tmp_path)!r}), ENGLISH.identity).save()",
         "model": "load_transformer()",
     }
     order = [loads[first], *(step for name, step in loads.items() if name != first)]
     program = "\n".join(
         [
             "from pathlib import Path",
-            "from lithos.search.index.transformer import identity, load_transformer",
+            "from lithos.search.index.transformer import load_transformer",
+            "from lithos.search.index.transformer_models import ENGLISH",
             "from lithos.search.index.vectors import VectorIndex",
             *order,
             "print('both')",

@@ -11,6 +11,7 @@ import trio
 
 from lithos.search.index.embedder import EmbedderUnavailable
 from lithos.search.index.transformer import DIMS, Transformer
+from lithos.search.index.transformer_models import ENGLISH, MULTILINGUAL, TransformerModel
 from lithos.search.indexing.models import Models
 
 
@@ -83,18 +84,19 @@ class Session:
 
 
 def test_vaults_share_a_transformer_but_not_its_query_cache() -> None:
-    models, session, loads = Models(), Session(), list[int]()
+    models, session, loads = Models(), Session(), list[tuple[int, str]]()
 
-    def load(threads: int) -> Transformer:
-        loads.append(threads)
+    def load(threads: int, model: TransformerModel) -> Transformer:
+        loads.append((threads, model.title))
         return Transformer(Words(), session)
 
-    here, there = (models.transformer(load, 1) for _ in range(2))
-    assert loads == [1]
+    here, there = (models.transformer(load, 1, ENGLISH) for _ in range(2))
+    assert loads == [(1, "english")]
     for _ in range(2):
         here.encode_query("What does the lease say?")
     assert session.runs == 1
     there.encode_query("What does the lease say?")  # The second vault computes the query again.
     assert session.runs == 2
-    models.transformer(load, 2)
-    assert loads == [1, 2]
+    models.transformer(load, 2, ENGLISH)
+    models.transformer(load, 2, MULTILINGUAL)
+    assert loads == [(1, "english"), (2, "english"), (2, "multilingual")]

@@ -13,14 +13,8 @@ import trio.testing
 
 from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index.chunk_rows import VectorHit, VectorQuery
-from lithos.search.indexing.ports import (
-    PATIENCE,
-    QUICK_CHUNKS,
-    QUICK_TEXT,
-    EmbeddedNotes,
-    PendingQuery,
-    VectorQueries,
-)
+from lithos.search.indexing.ports import QUICK_CHUNKS, QUICK_TEXT, EmbeddedNotes
+from lithos.search.indexing.vector_queries import PATIENCE, PendingQuery, VectorQueries
 from tests.fakes import Turns
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lithos.search.ranking.calibrations import STATIC
 from lithos.search.service.similarity_floors import LEAST_OF_LEG, LEAST_OF_MODEL, judged_part
 from lithos.search.settings import SearchConfig
 from tests.servers import Lithos, put_note, serving
@@ -28,9 +29,9 @@ async def test_semantic_search_keeps_distant_passages_unless_configured_otherwis
         put_note(tmp_path, f"{name}.md", text)
     async with serving(tmp_path) as lithos:
         every = await similarities(lithos, threshold=0)
-        far = [each for each in every if LEAST_OF_MODEL[False] <= each < LEAST_OF_LEG]
+        far = [each for each in every if LEAST_OF_MODEL[STATIC] <= each < LEAST_OF_LEG]
         assert far
-        assert await similarities(lithos) == [each for each in every if each >= LEAST_OF_MODEL[False]]
+        assert await similarities(lithos) == [each for each in every if each >= LEAST_OF_MODEL[STATIC]]
         for query in QUESTIONS:
             answer = await lithos.call("lithos_search", query=query, mode="semantic")
             assert {r["match"] for r in answer["results"] if r["similarity"] < LEAST_OF_LEG} <= {"weak"}

@@ -32,6 +32,7 @@ from lithos.kernel.values.findings import DOCTOR, checks_of
 from lithos.memory.model.memory import NodeStats
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.watching.notifications import Probe
+from lithos.search.index.transformer_models import MULTILINGUAL, TransformerModel
 from lithos.server.settings import ServerConfig
 from lithos.upkeep.checks import checks_storage
 from lithos.upkeep.checks.checks import run_check
@@ -458,6 +459,45 @@ def test_missing_accurate_model_is_a_hint_but_not_an_error(ward: Ward, tier: str
     done = ward.program.run("doctor", "--json")
     (found,) = (each for each in done.answer["checks"] if each["name"] == "embedder")
     assert (found["status"], told in found["message"]) == ("ok", True), found
+
+
+def add_german_notes(ward: Ward) -> None:
+    for number in range(NOTES):
+        put_note(ward.data, f"de/{number}.md", f"# Notiz {number}\n\nDer Zug ist nicht pünktlich.\n")
+
+
+def embedder_finding(ward: Ward) -> dict[str, Any]:
+    ward.monkeypatch.setenv("LITHOS_SEARCH__TIER", "auto")
+    done = ward.program.run("doctor", "--json")
+    (found,) = (each for each in done.answer["checks"] if each["name"] == "embedder")
+    return dict(found)
+
+
+@pytest.mark.multilingual
+def test_doctor_names_the_model_and_the_reason(ward: Ward) -> None:
+    """behaviour 420"""
+    told = embedder_finding(ward)
+    assert told["status"] == "ok"
+    assert "Its model is english: 0% of the notes are not English." in told["message"]
+    add_german_notes(ward)
+    told = embedder_finding(ward)
+    assert told["status"] == "ok"
+    assert "Its model is multilingual: " in told["message"]
+
+
+@pytest.mark.parametrize("runtime", [True, False])
+def test_doctor_names_the_command_for_a_vault_in_another_language(ward: Ward, runtime: bool) -> None:
+    """behaviour 420: one command installs the model, with onnxruntime if that is missing too."""
+    add_german_notes(ward)
+    real = TransformerModel.is_installed.fget  # type: ignore[attr-defined]
+    ward.monkeypatch.setattr(
+        TransformerModel, "is_installed", property(lambda model: model is not MULTILINGUAL and real(model))
+    )
+    if not runtime:
+        ward.monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    told = embedder_finding(ward)
+    assert told["status"] == "ok"
+    assert MULTILINGUAL.install in told["message"]
 
 
 def test_lock_of_a_dead_owner_is_not_an_error(ward: Ward) -> None:

@@ -20,7 +20,7 @@ import trio
 from attrs import define, evolve
 
 import lithos.search.capability
-import lithos.search.indexing.accurate
+import lithos.search.indexing.accurate_models
 import lithos.vaults.hosting as composed
 from lithos.access.files.tokens import Token, TokenStore, digest_of
 from lithos.app.capabilities import holders
@@ -164,7 +164,7 @@ class Hosted(Door):
 def _with_small_models(clock: Callable[[], datetime]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lithos.search.capability, "load_embedder", load_once)
-        patch.setattr(lithos.search.indexing.accurate, "is_installed", lambda: False)
+        patch.setattr(lithos.search.indexing.accurate_models, "is_installed", lambda: False)
         patch.setattr(composed, "utc_now", clock)
         patch.setattr(composed, "RETRY", 0.01)
         patch.setattr(composed, "MOST_RETRY", 0.05)

@@ -243,7 +243,7 @@ async def test_similarities_of_two_models_are_merged_by_rank(
         request = SearchRequest(query=QUERIES[1], mode="semantic", limit=6)
         home = vaults["home"]
         monkeypatch.setattr(
-            searching, "model_of", lambda services, is_accurate: "another" if services is home else "one"
+            searching, "model_of", lambda services, calibration: "another" if services is home else "one"
         )
         answer = await JointSearch(vaults).look(request)
         assert [name for name, _ in answer.rows] == [*NAMES, *NAMES]
