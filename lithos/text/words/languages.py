@@ -97,6 +97,21 @@ def language_of(text: str) -> str:
     return language if language in STEMMED else ENGLISH
 
 
+def is_other_language(text: str) -> bool:
+    """Return whether a text is certainly not in English, by its script or its function words."""
+    sample = _sample(text)
+    folded = fold(sample)
+    script = _script_of(folded)
+    if script is None:
+        # Half of the letters are enough. The rest is often Latin: names and code.
+        letters = _LETTER.findall(folded)
+        return 2 * sum(not letter.isascii() for letter in letters) > len(letters)
+    found = _words_of(folded, script)
+    return script != _LATIN or (
+        len(found) >= _LEAST_WORDS and _clear(sample, found, _OF_NOTE) not in (None, ENGLISH)
+    )
+
+
 def language_of_query(text: str) -> str | None:
     """Return the language of a query, or None if its words and letters do not make it clear.
 

@@ -14,7 +14,8 @@ from lithos.notes.files.files import NoteFiles
 from lithos.search.index.transformer_models import ENGLISH, MULTILINGUAL, TransformerModel
 from lithos.search.indexing import vault_languages
 from lithos.search.indexing.accurate_choice import FEW, MANY, choose_model
-from lithos.search.indexing.vault_languages import VaultLanguages, choose_notes, is_other_language
+from lithos.search.indexing.vault_languages import VaultLanguages, choose_notes
+from lithos.text.words.languages import is_other_language
 from tests.servers import put_note, serving
 
 SETS = read_set(Path(__file__).parent.parent / "languages")
