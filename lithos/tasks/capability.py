@@ -55,7 +55,12 @@ TASKS = Capability(
     makers=(make_task_board, Coordination, Impact, BoardReading, Claims, OpenWork, TaskResources),
     pages=Pages(modules=("lithos.tasks.pages",), links=(NavigationLink(6, "Tasks", "/console/tasks", "t"),)),
     resources=(TaskResources,),
-    tools=("lithos.tasks.tools_rows", "lithos.tasks.tools", "lithos.tasks.tools_graph"),
+    tools=(
+        "lithos.tasks.tools_rows",
+        "lithos.tasks.tools",
+        "lithos.tasks.tools_agents",
+        "lithos.tasks.tools_graph",
+    ),
     holds=has_task,
     boards=(TaskBoard,),
     tables=(TASK_TABLES,),

@@ -147,6 +147,10 @@ class UpdateFailed(LithosError):
     """The edge could not be updated. Nothing was changed."""
 
 
+class AgentNotFound(LithosError):
+    """No agent has this id."""
+
+
 class ClaimFailed(LithosError):
     """The task is missing, closed or blocked, or another agent holds its aspect.
 

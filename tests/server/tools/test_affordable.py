@@ -76,6 +76,7 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
     await ask("agent_list")
     await ask("agent_register", id="big", metadata={"k": "v" * 60_000})
     await ask("agent_info", id="big")
+    await ask("agent_archive", id="big", agent="ann")
     hub = await create(lithos, "Hub", description="d" * 20_000, metadata={"k": "v" * 60_000})
     epic = await create(lithos, "Epic", task_type="epic")
     for number in range(250):
