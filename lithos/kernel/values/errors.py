@@ -193,6 +193,10 @@ class InvalidEdgeType(LithosError):
     """The edge type does not exist for tasks."""
 
 
+class EdgeNotFound(LithosError):
+    """No such edge connects the two tasks."""
+
+
 class SelfEdge(LithosError):
     """The edge would link a task to itself."""
 

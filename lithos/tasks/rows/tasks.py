@@ -269,6 +269,11 @@ class TaskRows(Rows):
         """Insert an edge. If the edge exists, replace only its metadata."""
         self.connection.execute(_EDGES.upsert, _EDGES.row(edge))
 
+    def drop_edge(self, source: str, target: str, kind: str) -> bool:
+        """Delete exactly one edge. Return whether it existed."""
+        sql = "DELETE FROM task_edges WHERE from_task_id=? AND to_task_id=? AND type=?"
+        return self._run(sql, source, target, kind) > 0
+
     def successors(self, task_id: str, types: Sequence[str]) -> list[str]:
         """Return the ids of the tasks at which the outgoing edges of a task end."""
         return self._texts(

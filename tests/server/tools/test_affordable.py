@@ -103,6 +103,7 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
     assert (len(done["unblocked"]), done["unblocked_total"]) == (200, 251)
     again = await ask("task_reopen", task_id=hub, agent="ann")
     assert again["reblocked_total"] == 251
+    await ask("task_edge_delete", from_task_id=hub, to_task_id=spawned["task_id"], type="blocks", agent="ann")
     await ask("task_cancel", task_id=hub, agent="ann")
     await ask("node_stats", node_id=linking)
     await ask("stats")
