@@ -61,10 +61,17 @@ class NoteNotFound(LithosError):
 
 
 class VersionConflict(LithosError):
-    """`expected_version` is not the current version. Extras: `current_version`, `warnings`.
+    """`expected_version` is not the current version.
 
-    If changes overlap in a merge, the extra `conflicts` comes between these two extras.
+    Extras: `current_version`, `current_updated_at`, `warnings`. Both are null if the note is deleted or may
+    change again at once. If changes overlap in a merge, the extra `conflicts` comes before `warnings`.
     """
+
+    def __init__(self, message: str, **extras: Any) -> None:
+        if "current_version" in extras:
+            current = {key: extras.get(key) for key in ("current_version", "current_updated_at")}
+            extras = current | {key: value for key, value in extras.items() if key not in current}
+        super().__init__(message, **extras)
 
 
 class SectionNotFound(LithosError):
