@@ -112,9 +112,10 @@ def audit_record(row: tuple[int | str | None, ...]) -> Mapping[str, Any]:
 
 
 class NoteTitles(Protocol):
-    """The titles of existing notes."""
+    """The titles of existing notes. `identify` completes the beginning of an id."""
 
     def title(self, note_id: str) -> str | None: ...
+    def identify(self, text: str) -> str: ...
 
 
 def with_titles(entries: Iterable[Mapping[str, Any]], notes: NoteTitles) -> list[Mapping[str, Any]]:

@@ -60,6 +60,10 @@ class NoteNotFound(LithosError):
     """No note has this id (`lithos_note_update`)."""
 
 
+class AmbiguousIdPrefix(LithosError):
+    """Several ids begin with the given text. Extras: `candidates` (at most five)."""
+
+
 class VersionConflict(LithosError):
     """`expected_version` is not the current version.
 

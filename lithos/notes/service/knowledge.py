@@ -429,11 +429,11 @@ class Knowledge:
         return self._find(None, path).note.id
 
     async def identify(self, note_id: str) -> str:
-        """Return the id of the note whose frontmatter property `id` is this text.
+        """Return the id of the note whose frontmatter property `id` is this text, or whose id begins with it.
 
         Without such a note, return the text itself.
 
-        Raises `InvalidInput` if several notes have this property.
+        Raises `InvalidInput` if several notes have this property, and `AmbiguousIdPrefix`.
         """
         if is_id(note_id) or note_id in self._catalogue:
             return note_id
