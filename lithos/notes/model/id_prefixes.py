@@ -1,4 +1,4 @@
-"""The ids of all notes in order, to find ids by their beginning without a look at every note.
+"""The ids of all notes in order, to find ids by their beginning without reading every id.
 
 The keys are stored in sorted blocks. A lookup bisects, and a change moves the keys of one block only, so that
 a vault of a million notes can be filled one note at a time.

@@ -90,7 +90,7 @@ TakesRequest = Literal["listed", "taken", "none"]
 #: `DocNotFound`.
 Locate = Callable[[str, Which], Awaitable[str]]
 #: Function that returns the Lithos id of the note or task that uses this text as its id, or whose id begins
-#: with it. If there is none, it returns the text. Raises `AmbiguousIdPrefix`.
+#: with it. If no id fits, it returns the text. Raises `AmbiguousIdPrefix`.
 Identify = Callable[[str], Awaitable[str]]
 
 

@@ -77,6 +77,10 @@ async def test_six_characters_name_a_note_in_every_tool(tmp_path: Path) -> None:
         refusal(await call("lithos_read", id="1234567z"), "doc_not_found")
         await call("lithos_delete", id="abcdef01", agent="a")
         assert (await call("lithos_read", id="abcdef"))["id"] == TWO
+        deleted = await call("lithos_history", id="abcdef01")
+        assert (deleted["id"], deleted["versions"][0]["op"]) == (ONE, "deleted")
+        assert (await call("lithos_restore", id="abcdef01", version=1, agent="a"))["id"] == ONE
+        refusal(await call("lithos_read", id="abcdef"), "ambiguous_id_prefix")
 
 
 async def test_six_characters_name_a_task_in_every_tool(lithos: Lithos) -> None:
@@ -153,7 +157,7 @@ async def test_console_pages_accept_beginnings(tmp_path: Path) -> None:
         await person.look("/console/graph?note=123456")
 
 
-def test_short_texts_and_whole_ids_are_no_prefixes() -> None:
+def test_short_texts_and_longer_texts_cannot_begin_an_id() -> None:
     assert [prefix_of(text) for text in ("12345", "ABCDEF", " abcdef ", "Zebra-Note", ONE + "0")] == [
         None, "abcdef", "abcdef", "Zebra-Note", None,
     ]  # fmt: skip
