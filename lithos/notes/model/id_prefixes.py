@@ -23,8 +23,8 @@ class SortedKeys:
         self._firsts: list[str] = []
 
     def load(self, keys: Iterable[str]) -> None:
-        """Replace all keys. This is faster than adding many keys one by one."""
-        ordered, half = sorted(set(keys)), _BLOCK // 2
+        """Replace all keys by these different keys. This is faster than adding many keys one by one."""
+        ordered, half = sorted(keys), _BLOCK // 2
         self._blocks = [ordered[begin : begin + half] for begin in range(0, len(ordered), half)]
         self._firsts = [block[0] for block in self._blocks]
 
