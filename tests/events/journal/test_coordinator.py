@@ -136,7 +136,7 @@ async def test_two_registrations_in_one_batch_create_one_agent(desk):
     assert replies == [RegisteredAgent(created=True), RegisteredAgent(created=False)]
 
 
-async def test_namesakes_in_one_batch_are_told_apart(desk):
+async def test_agent_with_a_namesake_in_one_batch_gets_its_id(desk):
     """behaviour 336"""
     async with desk.served():
         replies = await desk.together(make_registration("a", name="Ann"), make_registration("b", name="ann"))

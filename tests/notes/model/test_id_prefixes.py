@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,8 +17,8 @@ def test_keys_are_found_like_in_a_plain_set(
     loaded: set[str], changes: list[tuple[bool, str]], prefix: str
 ) -> None:
     """behaviour 335"""
-    before, id_prefixes._BLOCK = id_prefixes._BLOCK, 4
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(id_prefixes, "_BLOCK", 4)
         keys, known = SortedKeys(), set(loaded)
         keys.load(loaded)
         for is_new, key in changes:
@@ -26,8 +27,6 @@ def test_keys_are_found_like_in_a_plain_set(
         wanted = sorted(key for key in known if key.startswith(prefix))
         for most in (1, 3, 100):
             assert keys.starting(prefix, most) == wanted[:most]
-    finally:
-        id_prefixes._BLOCK = before
 
 
 def test_lookups_and_changes_touch_few_keys_in_a_large_set() -> None:

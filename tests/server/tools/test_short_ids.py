@@ -124,7 +124,7 @@ def test_ambiguous_task_prefix_names_five_candidates() -> None:
         board.rows.identify(prefix)
     assert [row["id"] for row in refused.value.extras["candidates"]] == ids[:5]
     assert refused.value.message.count("id-0") == 6
-    plan = board.connection.execute(
+    plan: list[Any] = board.connection.execute(
         "EXPLAIN QUERY PLAN SELECT id, title FROM tasks WHERE id>=? AND id<? ORDER BY id LIMIT ?",
         ("a", "b", 6),
     ).fetchall()
@@ -141,7 +141,8 @@ async def test_resources_and_the_access_log_accept_beginnings(tmp_path: Path) ->
         with pytest.raises(UnknownResource, match="Several note ids"):
             await notes.read("abcdef", "ann")
         task = await create(lithos, "A task")
-        assert (await tasks.read(task[:7], "ann")).body["task"]["id"] == task
+        body: Any = (await tasks.read(task[:7], "ann")).body
+        assert body["task"]["id"] == task
         assert lithos.server.get(Catalogue).identify("123456") == OTHER
 
 
