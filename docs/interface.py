@@ -194,6 +194,7 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
         ("edge_id", "from_id", "to_id", "type", "namespace", "conflict_state"),
     ),
     "agent.registered": ("An agent registered.", ("agent_id", "name")),
+    "agent.archived": ("An agent was retired.", ("agent_id", "name", "archived_at")),
     "reindex_complete": (
         "All notes are searchable, after `lithos reindex` or a start with `index.rebuild_on_start`.",
         ("documents", "chunks"),

@@ -98,6 +98,7 @@ async def emit_all(lithos: Lithos, clock: Clock) -> None:
     await lithos.call("lithos_edge_upsert", from_id=note, to_id=moved, type="a", weight=1, namespace="b")
     await lithos.call("lithos_delete", id=note, agent="ann")
     await lithos.call("lithos_agent_register", id="ann")
+    await lithos.call("lithos_agent_archive", id="ann", agent="bob")
     by = {"agent": "ann"}
     for end in ("lithos_task_complete", "lithos_task_cancel"):
         task = (await lithos.call("lithos_task_create", title="T", **by))["task_id"]

@@ -1,4 +1,4 @@
-"""Data directories in the format that upstream Lithos 0.2 to 0.4 creates. They are built with SQL.
+"""Data directories in the format that upstream Lithos 0.2 to 0.6 creates. They are built with SQL.
 
 `python -m tests.upstream DIR [SHAPE]` creates such a directory.
 
@@ -301,6 +301,14 @@ def build(data: Path, shape: str = "0.4") -> Path:
     if shape == "0.4":
         make(data / ".lithos" / "edges.db", EDGES, EDGE_ROWS)
         make(data / ".lithos" / "stats.db", STATS, STATS_ROWS)
+    return data
+
+
+def as_0_6(data: Path) -> Path:
+    """Turn a directory of version 0.4 into one of version 0.6, in which the agent `idle` is archived."""
+    database = coordination_path(data, "0.4")
+    run(database, "ALTER TABLE agents ADD COLUMN archived_at TIMESTAMP")
+    run(database, "UPDATE agents SET archived_at='2026-01-02 03:04:05' WHERE id='idle'")
     return data
 
 

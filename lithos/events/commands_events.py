@@ -25,6 +25,7 @@ from lithos.events.reading.event_stream import PAGE, EventFilter, Resync, parse_
 from lithos.events.rows.store import CoordinationStore
 from lithos.events.streams.frames import event_record, resync_record
 from lithos.kernel.databases.lock import OwnerRecord, is_owned, read_owner
+from lithos.kernel.values.ids import prefix_of
 from lithos.server.command.output import print_json
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.settings import ServerConfig
@@ -161,7 +162,7 @@ async def _wait(session: CommandSession) -> int:
     task = typed.get("task")
 
     def take(record: Record) -> bool:
-        matches = record["type"] == RESYNC or task is None or record["payload"].get("task_id") == task
+        matches = record["type"] == RESYNC or task is None or _is_named(record, task)
         if matches:
             print_json(record)
         return matches
@@ -169,6 +170,13 @@ async def _wait(session: CommandSession) -> int:
     with trio.move_on_after(typed.get("timeout", float("inf"))) as patience:
         await _feed(session).follow(take)
     return TIMED_OUT if patience.cancelled_caught else 0
+
+
+def _is_named(record: Record, task: str) -> bool:
+    """Return whether an event is about the task with this id, or with an id that begins with this text."""
+    found = str(record["payload"].get("task_id") or "")
+    prefix = prefix_of(task)
+    return found == task or (bool(found) and prefix is not None and found.startswith(prefix))
 
 
 def _printing(most: int | None) -> Take:

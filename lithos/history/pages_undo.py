@@ -128,6 +128,7 @@ class UndoPages:
         preselects the changes in the requested time span, or else those of the newest session.
         """
         agent, note_id = given("agent"), given("note") or None
+        note_id = note_id and await self._console.note_id(note_id)
         if not agent:
             raise PageRefused(
                 "No agent is selected. Choose the agent whose changes you want to undo on the page Agents.",

@@ -23,6 +23,7 @@ from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, HealthCheck, Observed
+from lithos.kernel.values.errors import AmbiguousIdPrefix, InvalidInput
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.first_lines import FirstLooks
 from lithos.notes.catalogue.lineage import Lineage
@@ -209,8 +210,12 @@ def make_changes(broadcaster: Broadcaster) -> ResourceChanges:
 
 
 async def has_note(server: Parts, thing: str) -> bool:
-    """Return whether a note with this id exists."""
-    return server.get(Catalogue).get(thing) is not None
+    """Return whether a note has this id, or an id that begins with this text."""
+    catalogue = server.get(Catalogue)
+    try:
+        return catalogue.identify(thing) in catalogue
+    except (AmbiguousIdPrefix, InvalidInput):
+        return True
 
 
 NOTES = Capability(

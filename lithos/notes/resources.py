@@ -10,6 +10,7 @@ from lithos.events.journal.coordinator import Coordinator
 from lithos.events.model.agents import READ, AuditRow
 from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.parts import Clock
+from lithos.kernel.values.errors import AmbiguousIdPrefix, InvalidInput
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.service.texts import NoteTexts
@@ -102,7 +103,10 @@ class NoteResources:
         return [_listed(entry) for entry in await find_newest(known, _place_of, after, count)]
 
     def _entry(self, note_id: str) -> Entry:
-        entry = self._catalogue.get(note_id)
+        try:
+            entry = self._catalogue.get(self._catalogue.identify(note_id))
+        except (AmbiguousIdPrefix, InvalidInput) as several:
+            raise UnknownResource(several.message) from several
         if entry is None:
             raise UnknownResource(
                 f"Unknown note id {note_id[:100]!r}. Find the note with lithos_search or lithos_list."

@@ -121,8 +121,13 @@ async def _health(session: CommandSession, asker: ToolClient) -> int:
 
 
 async def _agents(session: CommandSession, asker: ToolClient) -> int:
-    agents = await ask_rows(asker, "lithos_agent_list", {}, "agents")
-    seen = {row["id"]: f"last seen {row['last_seen_at']}" for row in agents}
+    wanted = {"include_archived": bool(session.typed.get("archived"))}
+    agents = await ask_rows(asker, "lithos_agent_list", wanted, "agents")
+    seen = {
+        row["id"]: f"last seen {row['last_seen_at']}"
+        + (f", archived {row['archived_at']}" if row.get("archived_at") else "")
+        for row in agents
+    }
     tell(session, {"agents": agents}, list_pairs("Agents", seen) if agents else "No agents yet.")
     return 0
 

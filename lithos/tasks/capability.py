@@ -10,6 +10,8 @@ from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.capability import Capability, NavigationLink, Pages, Retention
 from lithos.kernel.parts import Parts
 from lithos.kernel.state import Gauge, HealthCheck
+from lithos.kernel.values.errors import AmbiguousIdPrefix, TaskNotFound
+from lithos.server.tools.ports import TaskIds
 from lithos.tasks.board.task_board import TaskBoard
 from lithos.tasks.model.task import ClaimTimes
 from lithos.tasks.model.task_commands import DropClaims
@@ -46,16 +48,41 @@ def drop_claims(now: datetime) -> DropClaims:
 
 
 async def has_task(server: Parts, thing: str) -> bool:
-    """Return whether a task with this id exists."""
-    return bool(await server.get(Coordination).status(thing))
+    """Return whether a task has this id, or an id that begins with this text."""
+    try:
+        await server.get(Coordination).get(thing)
+    except TaskNotFound:
+        return False
+    except AmbiguousIdPrefix:
+        return True
+    return True
+
+
+def make_task_ids(coordination: Coordination) -> TaskIds:
+    """Return the port with which the tool registry finds the tasks named in a call."""
+    return TaskIds(coordination.identify)
 
 
 TASKS = Capability(
     name="tasks",
-    makers=(make_task_board, Coordination, Impact, BoardReading, Claims, OpenWork, TaskResources),
+    makers=(
+        make_task_board,
+        Coordination,
+        make_task_ids,
+        Impact,
+        BoardReading,
+        Claims,
+        OpenWork,
+        TaskResources,
+    ),
     pages=Pages(modules=("lithos.tasks.pages",), links=(NavigationLink(6, "Tasks", "/console/tasks", "t"),)),
     resources=(TaskResources,),
-    tools=("lithos.tasks.tools_rows", "lithos.tasks.tools", "lithos.tasks.tools_graph"),
+    tools=(
+        "lithos.tasks.tools_rows",
+        "lithos.tasks.tools",
+        "lithos.tasks.tools_agents",
+        "lithos.tasks.tools_graph",
+    ),
     holds=has_task,
     boards=(TaskBoard,),
     tables=(TASK_TABLES,),

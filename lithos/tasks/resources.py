@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from attrs import define
 
-from lithos.kernel.values.errors import TaskNotFound
+from lithos.kernel.values.errors import AmbiguousIdPrefix, TaskNotFound
 from lithos.server.mcp.resource_pages import (
     JSON,
     Content,
@@ -66,7 +66,7 @@ class TaskResources:
 def _known_task() -> Iterator[None]:
     try:
         yield
-    except TaskNotFound as missing:
+    except (TaskNotFound, AmbiguousIdPrefix) as missing:
         raise UnknownResource(f"{missing.message} Find it with lithos_task_list.") from missing
 
 

@@ -1,12 +1,10 @@
-"""Tools for tasks, claims, findings and agents, and for server statistics (`lithos_stats`)."""
+"""Tools for tasks, claims and findings, and for server statistics (`lithos_stats`)."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any, Final
 
-from lithos.events.model.agents import Agent
-from lithos.events.reading.agents import Agents
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.projects import WORKING_IN
@@ -53,66 +51,6 @@ TASKS = CompactForm(
 )
 #: Decorator of tools that list tasks.
 listing: Final = partial(tool, hints="RI", paged=CuttableAnswer(rows=("tasks",)), sparing=TASKS, of="tasks")
-
-
-@tool(
-    "lithos_agent_register",
-    "full",
-    "I",
-    place=13,
-    title="Register an agent",
-    of="tasks",
-    sparing=CompactForm(always=("created",)),
-)
-class AgentRegisterTool:
-    """Register yourself, or update your display name, type or metadata."""
-
-    id: str = argument("Your agent id.", bound=NAME, is_caller=True)
-    name: str | None = argument("Display name.", None, bound=NAME)
-    type: str | None = argument("Kind of agent, e.g. claude-code.", None, bound=NAME)
-    metadata: dict[str, Any] | None = argument("Metadata keys about you.", None, bound=METADATA)
-
-    async def answer(self, using: Parts) -> Answer:
-        created = await using.get(Agents).register(self.id, self.name, self.type, self.metadata)
-        return {"success": True, "created": created}
-
-
-@tool("lithos_agent_info", "full", "RI", place=14, title="Show an agent", of="tasks")
-class AgentInfoTool:
-    """Show an agent's name, type and last activity."""
-
-    id: str = argument("Agent id.", bound=LOOKUP)
-
-    async def answer(self, using: Parts) -> Answer:
-        agent = using.get(Agents).get(self.id)
-        return None if agent is None else row_of(agent)
-
-
-@tool(
-    "lithos_agent_list",
-    "full",
-    "RI",
-    place=15,
-    title="List agents",
-    paged=CuttableAnswer(rows=("agents",)),
-    sparing=CompactForm(always=("agents",)),
-    of="tasks",
-)
-class AgentListTool:
-    """List agents, most recently seen first."""
-
-    type: str | None = argument("Only agents of this kind.", None, bound=LOOKUP)
-    active_since: str | None = argument("Only agents seen since this ISO time.", None, bound=LOOKUP)
-
-    async def answer(self, using: Parts) -> Answer:
-        since = read_time("active_since", self.active_since)
-        return {"agents": [_list_row(agent) for agent in using.get(Agents).list_agents(self.type, since)]}
-
-
-def _list_row(agent: Agent) -> dict[str, Any]:
-    row = row_of(agent)
-    order = ("id", "name", "type", "last_seen_at", "first_seen_at", "metadata")
-    return {key: row[key] for key in order}
 
 
 @tool(

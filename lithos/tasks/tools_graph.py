@@ -13,7 +13,7 @@ from lithos.server.tools.declaring import Answer, tool
 from lithos.server.tools.fitting import CuttableAnswer
 from lithos.server.tools.serialization import row_of, sliced_rows
 from lithos.tasks.model.task import EDGE_TYPES
-from lithos.tasks.model.task_commands import ReopenTask, SpawnTask, UpsertTaskEdge
+from lithos.tasks.model.task_commands import RemoveTaskEdge, ReopenTask, SpawnTask, UpsertTaskEdge
 from lithos.tasks.model.task_project import asked_project
 from lithos.tasks.service.coordination import Coordination, PageBounds, TaskFilter
 from lithos.tasks.tools import (
@@ -127,6 +127,29 @@ class TaskEdgeUpsertTool:
             as_command(UpsertTaskEdge, self, source=source, target=target, metadata=self.metadata or {})
         )
         return {"success": True}
+
+
+@tool("lithos_task_edge_delete", "full", "DI", place=56, title="Unlink two tasks", of="tasks")
+class TaskEdgeDeleteTool:
+    """Remove exactly one link between two tasks. A task that only this link blocked can then start."""
+
+    from_task_id: str = argument("Id of the blocker, gate, parent or source.", bound=LOOKUP)
+    to_task_id: str = argument("Id of the other task.", bound=LOOKUP)
+    type: str = argument("Kind of link.", one_of=EDGE_TYPES, bound=LOOKUP)
+    agent: str = argument(HELP_AGENT, bound=NAME)
+
+    async def answer(self, using: Parts) -> Answer:
+        source, target = self.from_task_id, self.to_task_id
+        command = as_command(RemoveTaskEdge, self, source=source, target=target)
+        removed = await using.get(Coordination).run(command)
+        return {
+            "success": True,
+            "from_task_id": removed.source,
+            "from_title": removed.source_title,
+            "to_task_id": removed.target,
+            "to_title": removed.target_title,
+            "type": removed.type,
+        }
 
 
 @tool(

@@ -20,7 +20,9 @@ COMMANDS: Final = (
         "lithos.search.commands_queries:run_inspect",
         chosen="subject", parts=(
             CliCommand("health", "show components and their state; exit 1 if the server is degraded"),
-            CliCommand("agents", "list the agents that this server knows"),
+            CliCommand("agents", "list the agents that this server knows", takes=(
+                flag("--all", "include archived agents", dest="archived"),
+            )),
             CliCommand("tasks", "list open tasks with claims, findings and blockers, newest first", takes=(
                 flag("--all", "include closed tasks", dest="closed"),
             )),

@@ -16,7 +16,8 @@ from attrs import evolve, frozen
 from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.capability import Holds
 from lithos.kernel.parts import Parts
-from lithos.kernel.values.errors import InvalidInput, LithosError
+from lithos.kernel.values.errors import AmbiguousIdPrefix, InvalidInput, LithosError
+from lithos.kernel.values.ids import MOST_CANDIDATES, is_id, prefix_of
 from lithos.kernel.values.principals import COMMAND, OWNER, Principal
 from lithos.kernel.values.projects import working_in
 from lithos.server.tools.arguments import ArgumentFault, ToolSpec
@@ -208,9 +209,21 @@ class JointActing:
             for each in given if isinstance(given, list | tuple) else (given,):
                 if not isinstance(each, str) or not each:
                     continue
+                found: list[tuple[Vault, Principal]] = []
                 for vault, who in self._allowed:
                     if vault.services is not None and await self._has(vault.services, each):
-                        return vault, who
+                        found.append((vault, who))
+                        if is_id(each):
+                            break
+                if len(found) > 1 and prefix_of(each) is not None:
+                    names = ", ".join(vault.name for vault, _ in found)
+                    raise AmbiguousIdPrefix(
+                        f"Several vaults have an id that begins with {each!r}: {names}. Nothing was changed. "
+                        "Name the vault, or give the whole id.",
+                        candidates=[{"vault": vault.name} for vault, _ in found[:MOST_CANDIDATES]],
+                    )
+                if found:
+                    return found[0]
         return self._allowed[0]
 
     async def _has(self, services: Parts, thing: str) -> bool:

@@ -28,11 +28,11 @@ def data(server: Lithos) -> Path:
 
 @pytest.mark.slow
 def test_wait_in_another_process_ends_with_the_finding(server: Lithos, data: Path) -> None:
-    """behaviour 208, Show 1: events of other tasks do not end the wait."""
+    """behaviours 208, 335, Show 1: events of other tasks do not end the wait."""
     mine, other = (
         call_tool(server, "lithos_task_create", title=title, agent="ada")["task_id"] for title in "ab"
     )
-    with command(data, "wait", "--types", "finding.posted", "--task", mine, "--timeout", "20") as waiting:
+    with command(data, "wait", "--types", "finding.posted", "--task", mine[:8], "--timeout", "20") as waiting:
         await_clients(server, 1)
         call_tool(server, "lithos_finding_post", task_id=other, agent="bob", summary="not this")
         call_tool(server, "lithos_task_update", task_id=mine, agent="bob", title="c")

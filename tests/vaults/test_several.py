@@ -89,6 +89,20 @@ async def test_call_reaches_only_the_vault_of_its_task(tmp_path):
         assert "work, home" in nowhere["message"]
 
 
+async def test_beginning_of_an_id_selects_the_only_vault_that_has_it(tmp_path):
+    """behaviour 335"""
+    async with two(tmp_path) as hosted:
+        ask = partial(hosted.ask, "/mcp", TOKEN)
+        made = await ask("lithos_task_create", title="Of home", agent="ann", vault="home")
+        shown = await ask("lithos_task_status", task_id=made["task_id"][:8])
+        assert (shown["vault"], shown["tasks"][0]["title"]) == ("home", "Of home")
+        note = (await ask("lithos_list", vault="home"))["items"][0]["id"]
+        refused = await ask("lithos_read", id=note[:8])
+        assert refused["code"] == "ambiguous_id_prefix"
+        assert refused["candidates"] == [{"vault": "work"}, {"vault": "home"}]
+        assert "June" in (await ask("lithos_read", id=note[:8], vault="home"))["content"]
+
+
 async def test_tool_moves_a_note_to_another_vault(tmp_path):
     """behaviour 297"""
     async with two(tmp_path) as hosted:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from lithos.clients.hooks.payload import Payload, folder_of
+from lithos.kernel.configuration.environment import without_blanks
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.hook_failsafe import NoHookOutput
 from lithos.server.settings import ServerConfig
@@ -136,17 +137,18 @@ def find_data(invocation: Invocation) -> tuple[Path, str | None]:
 
     A data directory on the command line takes precedence over all settings. In that case no file is read.
     """
-    token = os.environ.get("LITHOS_SERVER__AUTH_TOKEN") or os.environ.get("LITHOS_AUTH_TOKEN")
+    environment = without_blanks(os.environ)
+    token = environment.get("LITHOS_SERVER__AUTH_TOKEN") or environment.get("LITHOS_AUTH_TOKEN")
     if invocation.data_dir is not None:
         return invocation.data_dir.expanduser(), token
     if invocation.vaults or invocation.config is not None:
         return _load_configured(invocation)
     for name in ("LITHOS_STORAGE__DATA_DIR", "LITHOS_DATA_DIR"):
-        if os.environ.get(name, "").strip():
-            data = Path(os.environ[name]).expanduser()
+        if name in environment:
+            data = Path(environment[name]).expanduser()
             return _load_configured(invocation) if _names_vaults(data) else (data, token)
     vaults = ("LITHOS_STORAGE__VAULT", "LITHOS_VAULT")
-    if not any(map(os.environ.get, vaults)) and not _names_vaults(Path("data")):
+    if not any(map(environment.get, vaults)) and not _names_vaults(Path("data")):
         return Path("data"), token
     return _load_configured(invocation)
 

@@ -7,7 +7,7 @@ written with the next commit (write-behind), because losing the last second of t
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import ChainMap, Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from functools import partial
@@ -16,11 +16,13 @@ from time import perf_counter
 import attrs
 import trio
 
+from lithos.events.journal.agent_changes import archive, register, seen
 from lithos.events.journal.boards import Boards
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.journal.commits import PRUNE_EVERY, Batch, Commits
 from lithos.events.journal.messages import (
     AppendEvents,
+    ArchiveAgent,
     CoordinatorMailbox,
     CoordinatorMessage,
     Flush,
@@ -41,7 +43,7 @@ from lithos.kernel.databases.database import DatabaseLost
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import StorageFailed
-from lithos.kernel.values.events import AGENT_REGISTERED, Event, EventDraft
+from lithos.kernel.values.events import Event, EventDraft
 
 log = get_logger("lithos.coordinator")
 
@@ -121,14 +123,9 @@ class Coordinator:
         return frozenset(draft.origin for draft in self._unwritten)
 
     def touch(self, agent_id: str) -> None:
-        """Record that an agent was active now. An unknown agent is added."""
+        """Record that an agent was active now. An unknown agent is added, an archived agent comes back."""
         now = self._clock()
-        known = self.agents.get(agent_id)
-        self.agents[agent_id] = (
-            Agent(id=agent_id, first_seen_at=now, last_seen_at=now)
-            if known is None
-            else attrs.evolve(known, last_seen_at=max(now, known.last_seen_at))
-        )
+        self.agents[agent_id] = seen(agent_id, self.agents.get(agent_id), now)
         self._touched.add(agent_id)
 
     def record_access(self, rows: Sequence[AuditRow]) -> None:
@@ -280,38 +277,31 @@ class Coordinator:
     def _work_out(self, message: CoordinatorMessage, new_agents: dict[str, Agent]) -> PreparedMessage:
         if isinstance(message, AppendEvents):
             return PreparedMessage(message, message.drafts)
-        if isinstance(message, RegisterAgent):
-            return self._register(message, new_agents)
+        if isinstance(message, RegisterAgent | ArchiveAgent):
+            return self._change_agent(message, new_agents)
         return PreparedMessage(message)
 
-    def _register(self, message: RegisterAgent, new_agents: dict[str, Agent]) -> PreparedMessage:
-        now = self._clock()
+    def _change_agent(
+        self, message: RegisterAgent | ArchiveAgent, new_agents: dict[str, Agent]
+    ) -> PreparedMessage:
         known = new_agents.get(message.id) or self.agents.get(message.id)
-        agent = Agent(
-            id=message.id,
-            name=message.name if message.name is not None or known is None else known.name,
-            type=message.type if message.type is not None or known is None else known.type,
-            first_seen_at=known.first_seen_at if known else now,
-            last_seen_at=now,
-            metadata=dict(message.metadata or (known.metadata if known else {})),
-        )
-        new_agents[agent.id] = agent
-        draft = EventDraft(
-            type=AGENT_REGISTERED,
-            agent=message.id,
-            payload={"agent_id": message.id, "name": agent.name or ""},
-            timestamp=now,
-        )
-        return PreparedMessage(message, (draft,), agent, reply=known is None)
+        if isinstance(message, ArchiveAgent):
+            prepared = archive(message, known, self._clock())
+        else:
+            prepared = register(message, known, ChainMap(new_agents, self.agents).values(), self._clock())
+        if prepared.agent is not None:
+            new_agents[message.id] = prepared.agent
+        return prepared
 
     def _enter(self, agent: Agent) -> None:
-        """Remember a registered agent.
+        """Remember a registered or archived agent.
 
-        If the last-seen time in memory is newer than the registration, the newer time is kept.
+        If the agent was active during the commit, the newer time is kept, and the agent is not archived.
         """
-        seen = self.agents.get(agent.id)
-        last_seen = max(agent.last_seen_at, seen.last_seen_at) if seen else agent.last_seen_at
-        self.agents[agent.id] = attrs.evolve(agent, last_seen_at=last_seen)
+        known = self.agents.get(agent.id)
+        last_seen = max(agent.last_seen_at, known.last_seen_at) if known else agent.last_seen_at
+        archived = None if agent.id in self._touched else agent.archived_at
+        self.agents[agent.id] = attrs.evolve(agent, last_seen_at=last_seen, archived_at=archived)
 
     def _take_over(self, carried: Carried) -> None:
         """Remember imported agents and reads. An agent may have been active during the import."""

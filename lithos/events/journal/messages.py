@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
@@ -33,13 +34,37 @@ class AppendEvents(Command[int | Journalled]):
 
 
 @frozen
-class RegisterAgent(Command[bool]):
-    """Insert or merge an agent and announce it with an event. The reply is True if the agent is new."""
+class RegisteredAgent:
+    """The result of a registration: whether the agent is new, and the id of an agent with the same name."""
+
+    created: bool
+    namesake: str | None = None
+
+
+@frozen
+class RegisterAgent(Command[RegisteredAgent]):
+    """Insert or merge an agent and announce it with an event. The reply is a `RegisteredAgent`."""
 
     id: str
     name: str | None
     type: str | None
     metadata: Mapping[str, Any] | None
+
+
+@frozen
+class ArchivedAgent:
+    """The result of archiving an agent."""
+
+    archived_at: datetime
+    already_archived: bool
+
+
+@frozen
+class ArchiveAgent(Command[ArchivedAgent]):
+    """Retire an agent on behalf of the agent `by`. The reply is an `ArchivedAgent`."""
+
+    id: str
+    by: str
 
 
 @frozen
@@ -59,7 +84,9 @@ class Flush(Command[None]):
     """Commit pending rows at once."""
 
 
-CoordinatorMessage = AppendEvents | RegisterAgent | BoardCommand[object] | MoveCursor | UpkeepStep | Flush
+CoordinatorMessage = (
+    AppendEvents | RegisterAgent | ArchiveAgent | BoardCommand[object] | MoveCursor | UpkeepStep | Flush
+)
 CoordinatorMailbox = Mailbox[CoordinatorMessage]
 
 

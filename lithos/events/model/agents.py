@@ -24,6 +24,8 @@ class Agent:
     first_seen_at: datetime
     last_seen_at: datetime
     metadata: Mapping[str, Any] = field(factory=dict)
+    #: Time at which the agent was retired. None means that it is active.
+    archived_at: datetime | None = None
 
 
 def size_of(agent: Agent) -> int:

@@ -90,7 +90,9 @@ def carried_table(
 
 
 AGENTS: Final = carried_table(
-    "agents", "coordination.db", "id= name type first_seen_at:time last_seen_at:time metadata={}"
+    "agents",
+    "coordination.db",
+    "id= name type first_seen_at:time last_seen_at:time metadata={} archived_at:time",
 )
 #: The first column is the row id at the source. The imported row gets a different id.
 ACCESSES: Final = carried_table(

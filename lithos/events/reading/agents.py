@@ -13,7 +13,15 @@ from typing import Any, Protocol
 import trio
 
 from lithos.events.journal.coordinator import Coordinator
-from lithos.events.journal.messages import CoordinatorMailbox, Flush, MoveCursor, RegisterAgent
+from lithos.events.journal.messages import (
+    ArchiveAgent,
+    ArchivedAgent,
+    CoordinatorMailbox,
+    Flush,
+    MoveCursor,
+    RegisterAgent,
+    RegisteredAgent,
+)
 from lithos.events.model.agents import Agent
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown, honest_outcome
@@ -30,25 +38,38 @@ class Agents:
 
     async def register(
         self, agent_id: str, name: str | None, kind: str | None, metadata: Mapping[str, Any] | None
-    ) -> bool:
-        """Register an agent durably (insert or merge). Return True if the agent is new."""
+    ) -> RegisteredAgent:
+        """Register an agent durably (insert or merge). An archived agent comes back."""
         message = RegisterAgent(agent_id, name, kind, metadata)
         with honest_outcome("Check with lithos_agent_info before you retry."):
             return await self._coordinator.mailbox.ask(message)
+
+    async def archive(self, agent_id: str, by: str) -> ArchivedAgent:
+        """Retire an agent durably. This counts as an activity of the agent `by`, unless it retires itself.
+
+        Raises `AgentNotFound`.
+        """
+        if by != agent_id:
+            self._coordinator.touch(by)
+        with honest_outcome("Check with lithos_agent_info before you retry."):
+            return await self._coordinator.mailbox.ask(ArchiveAgent(agent_id, by))
 
     def get(self, agent_id: str) -> Agent | None:
         """Return an agent, or None if the id is unknown."""
         return self._coordinator.agents.get(agent_id)
 
-    def list_agents(self, kind: str | None, active_since: datetime | None) -> list[Agent]:
-        """Return agents, the most recently seen first.
+    def list_agents(
+        self, kind: str | None, active_since: datetime | None, *, with_archived: bool = False
+    ) -> list[Agent]:
+        """Return agents, the most recently seen first. Archived agents are left out unless requested.
 
         `kind` and `active_since` (last-seen time) are optional filters.
         """
         passing = [
             agent
             for agent in self._coordinator.agents.values()
-            if (kind is None or agent.type == kind)
+            if (with_archived or agent.archived_at is None)
+            and (kind is None or agent.type == kind)
             and (active_since is None or agent.last_seen_at >= active_since)
         ]
         return sorted(passing, key=lambda agent: (agent.last_seen_at, agent.id), reverse=True)
@@ -91,9 +112,10 @@ def audit_record(row: tuple[int | str | None, ...]) -> Mapping[str, Any]:
 
 
 class NoteTitles(Protocol):
-    """The titles of existing notes."""
+    """The titles of existing notes. `identify` completes the beginning of an id."""
 
     def title(self, note_id: str) -> str | None: ...
+    def identify(self, text: str) -> str: ...
 
 
 def with_titles(entries: Iterable[Mapping[str, Any]], notes: NoteTitles) -> list[Mapping[str, Any]]:

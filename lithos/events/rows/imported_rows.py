@@ -27,7 +27,7 @@ from lithos.events.model.imported_rows import (
 )
 from lithos.events.model.imported_rows import AGENTS as CARRIED_AGENTS
 from lithos.kernel.databases.sqlite import load_object
-from lithos.kernel.databases.table import TIME, ColumnCodec, Table
+from lithos.kernel.databases.table import MOMENT, TIME, ColumnCodec, Table
 
 # kept rows: imported_rows: one for each row that an import carried over
 LEDGER_TABLE: Final = """
@@ -37,6 +37,7 @@ CREATE TABLE IF NOT EXISTS imported_rows(
 """
 AGENTS: Final = Table(
     "agents", Agent, "id", order=CARRIED_AGENTS.names, first_seen_at=TIME, last_seen_at=TIME,
+    archived_at=MOMENT,
     metadata=ColumnCodec(lambda metadata: json.dumps(dict(metadata)), load_object),
 )  # fmt: skip
 _DIGEST: Final = 12
@@ -151,7 +152,7 @@ def merge_agents(connection: apsw.Connection, rows: Iterable[TableRow], *, dry_r
     created, updated, same, agents = 0, 0, 0, list[Agent]()
     for row in rows:
         found: list[Any] = connection.execute(f"{AGENTS.select} WHERE id=?", (row[0],)).fetchall()
-        merged = united(found[0] if found else (row[0], None, None, None, None, None), row)
+        merged = united(found[0] if found else (row[0], *[None] * 6), row)
         if found and merged == tuple(found[0]):
             same += 1
             continue
@@ -165,7 +166,7 @@ def merge_agents(connection: apsw.Connection, rows: Iterable[TableRow], *, dry_r
 def united(here: TableRow, theirs: TableRow) -> TableRow:
     """Return two rows of an agent merged into one.
 
-    Values from here win. The earliest and latest times are kept.
+    Values from here win. The earliest and latest times are kept. Only a new agent is archived by an import.
     """
     times = [str(moment) for moment in (*here[3:5], *theirs[3:5]) if moment is not None] or [EPOCH_TEXT]
     lasts = [str(row[4]) for row in (here, theirs) if row[4] is not None] or [max(times)]
@@ -176,6 +177,7 @@ def united(here: TableRow, theirs: TableRow) -> TableRow:
         min(times),
         max(lasts),
         here[5] if here[5] not in (None, "", "{}") else theirs[5],
+        theirs[6] if here[3] is None else here[6],
     )
 
 

@@ -37,7 +37,7 @@ _SLACK: Final = timedelta(seconds=2)
 _TABLES = """
 CREATE TABLE IF NOT EXISTS agents(
     id TEXT PRIMARY KEY, name TEXT, type TEXT, first_seen_at TEXT NOT NULL,
-    last_seen_at TEXT NOT NULL, metadata TEXT NOT NULL DEFAULT '{}');
+    last_seen_at TEXT NOT NULL, metadata TEXT NOT NULL DEFAULT '{}', archived_at TEXT);
 CREATE TABLE IF NOT EXISTS access_log(
     id INTEGER PRIMARY KEY, agent_id TEXT NOT NULL DEFAULT 'unknown', doc_id TEXT NOT NULL,
     operation TEXT NOT NULL, timestamp TEXT NOT NULL, project TEXT);
@@ -74,10 +74,18 @@ JOURNAL_TABLES: Final = CapabilityTables(
     create=REQUEST_TABLE + _TABLES + READ_COUNTS + TOLD_TABLE,
     indexes=REQUEST_INDEXES + _INDEXES + READ_INDEX,
     columns={
-        "agents": {"name": "TEXT", "type": "TEXT", "metadata": "TEXT NOT NULL DEFAULT '{}'"},
+        "agents": {
+            "name": "TEXT",
+            "type": "TEXT",
+            "metadata": "TEXT NOT NULL DEFAULT '{}'",
+            "archived_at": "TEXT",
+        },
         "access_log": {"agent_id": "TEXT NOT NULL DEFAULT 'unknown'", "project": "TEXT"},
     },
-    times={"agents": {"first_seen_at": True, "last_seen_at": True}, "access_log": {"timestamp": True}},
+    times={
+        "agents": {"first_seen_at": True, "last_seen_at": True, "archived_at": False},
+        "access_log": {"timestamp": True},
+    },
     protected={"old_accesses": "access_log", "old_agents": "agents"},
     owners={"cursors": "subscriber"},
 )

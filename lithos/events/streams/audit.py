@@ -12,6 +12,7 @@ from quart_trio import QuartTrio
 from lithos.events.reading.agents import AccessLog, NoteTitles, with_titles
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.times import parse_time
 from lithos.server.http.quart_app import json_response, refuse
 
@@ -33,10 +34,15 @@ def add_audit(access_log: AccessLog, notes: NoteTitles, app: QuartTrio) -> None:
         except ValueError as error:
             message = f"after is not a valid time: {error}. Use ISO 8601, for example 2026-01-02T03:04:05Z."
             return refuse(400, "invalid_after", message)
+        doc = given.get("doc_id") or None
+        try:
+            doc = doc and notes.identify(doc)
+        except LithosError as refusal:
+            return refuse(400, refusal.code, refusal.message)
         try:
             entries = await access_log.entries(
                 agent=given.get("agent_id") or None,
-                doc=given.get("doc_id") or None,
+                doc=doc,
                 after=after,
                 limit=read_limit(given.get("limit", "")),
             )

@@ -128,6 +128,11 @@ class HistoryReading(LearningDatabase):
         where = "n.id=? AND substr(lower(hex(c.mark)),1,?)=?"
         return self._first(where, note_id, len(mark), mark) is not None
 
+    def starting(self, prefix: str, most: int) -> list[str]:
+        """Return at most `most` ids of notes with versions that begin with a text, in order."""
+        sql = "SELECT id FROM notes WHERE id>=?1 AND id<?1||char(1114111) ORDER BY id LIMIT ?2"
+        return [str(row[0]) for row in self._ask(sql, prefix, most)]
+
     def oldest(self, note_id: str) -> int | None:
         """Return the number of the oldest kept version. If no version is kept, return None."""
         sql = "SELECT MIN(v.version) FROM versions v JOIN notes n ON n.number=v.note WHERE n.id=?"

@@ -22,6 +22,7 @@ from lithos.kernel.values.errors import (
     StorageFailed,
     VersionNotFound,
 )
+from lithos.kernel.values.ids import MOST_CANDIDATES, is_id, one_of_prefix, prefix_of
 from lithos.kernel.values.times import format_time
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.values import FileState
@@ -128,6 +129,19 @@ class NoteHistory:
             f"No note has or had the path {resolved!r}. Find the path of a note with lithos_list, "
             "or of a deleted note with lithos_history and deleted=true."
         )
+
+    async def identify(self, text: str) -> str:
+        """Return the id of the note, which may be deleted, whose id begins with a text.
+
+        Without such a note, or without a history, return the text. Raises `AmbiguousIdPrefix`.
+        """
+        prefix = None if is_id(text) else prefix_of(text)
+        reader = self._reader
+        if prefix is None or reader is None:
+            return text
+        ids = await self._blocking.run(lambda: reader.starting(prefix, MOST_CANDIDATES + 1))
+        titles = {one: one for one in ids} if len(ids) < 2 else await self.titles(ids)
+        return one_of_prefix(prefix, "note", titles) or text
 
     async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
         """Return the title of each note by id. If the title is unknown, the id is returned instead.

@@ -28,7 +28,7 @@ from lithos.kernel.values.principals import UNDO_AGENT
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.format.document import parse_document
 from lithos.notes.format.merging import merge_documents
-from lithos.notes.model.note import Document
+from lithos.notes.model.note import Document, current_of
 from lithos.notes.model.versions import DELETED, OUTSIDE, VersionRow
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.service.merging import merge_files, says
@@ -107,9 +107,10 @@ class Restoring:
             except VersionConflict as refusal:
                 if "conflicts" in refusal.extras or request.expected_version is not None:
                     raise
+        entry = self._catalogue.get(request.id)
         raise VersionConflict(
             "The note changes too often, so nothing was restored. Retry in a moment.",
-            current_version=self._version_of(request.id),
+            **({"current_version": None} if entry is None else current_of(entry.note)),
         )
 
     async def _wanted(self, request: RestoreRequest) -> VersionContent:
@@ -132,10 +133,6 @@ class Restoring:
                 if request.expected_version is not None or request.id in self._catalogue:
                     raise
         return await self._restore_whole(request, kept)
-
-    def _version_of(self, note_id: str) -> int | None:
-        entry = self._catalogue.get(note_id)
-        return None if entry is None else entry.note.version
 
     async def _restore_whole(self, request: RestoreRequest, kept: VersionContent) -> RestoredNote:
         # All rows may be pruned by now, but `kept` is still in memory.
@@ -180,7 +177,7 @@ class Restoring:
             raise VersionConflict(
                 f"The note is at version {current}, not {request.expected_version}. Read it "
                 "again, then retry with the current version.",
-                current_version=current,
+                **current_of(loaded.document.note),
             )
         style, now = self._catalogue.style, loaded
         if await self._is_done(request, base, kept, entry.path):

@@ -1,4 +1,4 @@
-"""Reader for data directories of upstream Lithos 0.2 to 0.4, which are not changed.
+"""Reader for data directories of upstream Lithos 0.2 to 0.6, which are not changed.
 
 Notes are imported unchanged, and tables are imported as rows. Database content that this server does not know
 is reported and not imported.

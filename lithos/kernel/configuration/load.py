@@ -15,6 +15,7 @@ import attrs
 from attrs import field, frozen
 
 from lithos.kernel.configuration.catalogue import DECLARED, SETTINGS, Config, Setting, hide_userinfo
+from lithos.kernel.configuration.environment import without_blanks
 from lithos.kernel.configuration.rules import Disagreement
 from lithos.kernel.configuration.sections import SettingsSection
 from lithos.kernel.configuration.sources import (
@@ -125,8 +126,9 @@ def merge_layers(
 
 def load_log_settings(environment: Mapping[str, str]) -> LogSettings:
     """Read `LITHOS_LOG_LEVEL` and `LITHOS_LOG_FORMAT`. Raises `ConfigError` for an unknown value."""
-    level = environment.get("LITHOS_LOG_LEVEL", "").strip().lower() or "info"
-    form = environment.get("LITHOS_LOG_FORMAT", "").strip().lower() or "json"
+    environment = without_blanks(environment)
+    level = environment.get("LITHOS_LOG_LEVEL", "info").strip().lower()
+    form = environment.get("LITHOS_LOG_FORMAT", "json").strip().lower()
     chosen = (("LITHOS_LOG_LEVEL", level, LOG_LEVELS), ("LITHOS_LOG_FORMAT", form, LOG_FORMATS))
     problems = [
         f"environment variable {name} is {value[:LONGEST_SHOWN]!r}; give one of {', '.join(allowed)}"

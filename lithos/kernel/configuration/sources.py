@@ -26,6 +26,7 @@ from lithos.kernel.configuration.catalogue import (
     variable_of,
     without_none,
 )
+from lithos.kernel.configuration.environment import PREFIX, without_blanks
 from lithos.kernel.configuration.retired import drop_retired, tell_retired_variable
 from lithos.kernel.configuration.yaml_file import LONGEST_SHOWN, UnusableFile, read_yaml, shorten
 
@@ -156,7 +157,8 @@ class Layer:
 
 
 def read_environment(environment: Mapping[str, str]) -> Layer:
-    """Return the values of all known environment variables. An empty variable counts as unset."""
+    """Return the values of all known environment variables. A blank variable counts as unset."""
+    environment = without_blanks(environment)
     # Long names override short names, and current names override older names.
     names = {
         **SHORT_VARIABLES,
@@ -166,11 +168,11 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
     given = [
         RawSetting(key, environment[name], f"environment variable {name}", from_text=True)
         for name, key in names.items()
-        if environment.get(name, "").strip()
+        if name in environment
     ]
     unknown = sorted(
         name for name in environment
-        if name.startswith("LITHOS_") and name not in {*names, *LOG_VARIABLES}
+        if name.startswith(PREFIX) and name not in {*names, *LOG_VARIABLES}
     )  # fmt: skip
     warnings = [
         tell_retired_variable(name)

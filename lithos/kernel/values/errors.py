@@ -60,11 +60,22 @@ class NoteNotFound(LithosError):
     """No note has this id (`lithos_note_update`)."""
 
 
-class VersionConflict(LithosError):
-    """`expected_version` is not the current version. Extras: `current_version`, `warnings`.
+class AmbiguousIdPrefix(LithosError):
+    """Several ids begin with the given text. Extras: `candidates` (at most five)."""
 
-    If changes overlap in a merge, the extra `conflicts` comes between these two extras.
+
+class VersionConflict(LithosError):
+    """`expected_version` is not the current version.
+
+    Extras: `current_version`, `current_updated_at`, `warnings`. Both are null if the note is deleted or may
+    change again at once. If changes overlap in a merge, the extra `conflicts` comes before `warnings`.
     """
+
+    def __init__(self, message: str, **extras: Any) -> None:
+        if "current_version" in extras:
+            current = {key: extras.get(key) for key in ("current_version", "current_updated_at")}
+            extras = current | {key: value for key, value in extras.items() if key not in current}
+        super().__init__(message, **extras)
 
 
 class SectionNotFound(LithosError):
@@ -147,6 +158,10 @@ class UpdateFailed(LithosError):
     """The edge could not be updated. Nothing was changed."""
 
 
+class AgentNotFound(LithosError):
+    """No agent has this id."""
+
+
 class ClaimFailed(LithosError):
     """The task is missing, closed or blocked, or another agent holds its aspect.
 
@@ -187,6 +202,10 @@ class InvalidMetadataKey(LithosError):
 
 class InvalidEdgeType(LithosError):
     """The edge type does not exist for tasks."""
+
+
+class EdgeNotFound(LithosError):
+    """No such edge connects the two tasks."""
 
 
 class SelfEdge(LithosError):

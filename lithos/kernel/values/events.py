@@ -17,6 +17,7 @@ NOTE_DELETED: Final = "note.deleted"
 NOTE_RENAMED: Final = "note.renamed"
 NOTE_CONFLICT_COPY: Final = "note.conflict_copy"
 AGENT_REGISTERED: Final = "agent.registered"
+AGENT_ARCHIVED: Final = "agent.archived"
 EDGE_UPSERTED: Final = "edge.upserted"
 REINDEX_COMPLETE: Final = "reindex_complete"
 

@@ -52,6 +52,7 @@ class GraphPage:
         """Show the graph around `note`, around the results of `q`, or of the most central notes."""
         args = request.args
         note_id, query = args.get("note", "").strip(), args.get("q", "")[:LONGEST_QUERY]
+        note_id = await self._console.note_id(note_id) if note_id else ""
         asked = whole(args.get("depth"), 1) or 1
         depth = asked if asked <= DEEPEST else 1
         by = COLOURINGS.get(args.get("by", ""), "folder")

@@ -60,6 +60,8 @@ class ReceiptPages:
     async def index(self) -> Response:
         """Show the list of receipts, newest first."""
         agent, task, note = (given(name, LONGEST_FILTER) or None for name in ("agent", "task", "note"))
+        task = task and await self._console.task_id(task)
+        note = note and await self._console.note_id(note)
         wanted = ReceiptFilter(agent_id=agent, task_id=task, note_id=note)
         start = whole(request.args.get("before"), 18)
         learning = self._console.parts.get(Learning)

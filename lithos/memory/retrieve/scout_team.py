@@ -13,6 +13,7 @@ from typing import Final
 from attrs import define, frozen
 
 from lithos.kernel.actors.threads import slices
+from lithos.kernel.values.ids import SHORTEST_PREFIX
 from lithos.memory.model.memory import SurfacedConflict
 from lithos.memory.retrieve.scouts import CHEAP_SLICE, RelationScouts, Scout, ScoutRequest
 from lithos.notes.catalogue.catalogue import Catalogue
@@ -26,8 +27,6 @@ NEAR: Final = "is close in meaning"
 MATCHING: Final = "matches the words of the query"
 
 
-#: Minimum number of characters of an id prefix that can identify a note.
-SHORTEST_PREFIX: Final = 6
 #: Words of a query that ask for information which may need an update.
 FRESHNESS_WORDS: Final = frozenset(("update", "refresh", "recheck", "verify", "latest"))
 _WORD: Final = re.compile(r"\w+")

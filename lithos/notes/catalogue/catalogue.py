@@ -17,6 +17,7 @@ import attrs
 from attrs import define, frozen
 
 from lithos.kernel.values.errors import DocNotFound, InvalidInput
+from lithos.kernel.values.ids import MOST_CANDIDATES, is_id, one_of_prefix, prefix_of
 from lithos.notes.catalogue.conversation_turns import LONGEST, Turns
 from lithos.notes.catalogue.facets import FacetFilter, FacetPage, Facets
 from lithos.notes.catalogue.new_paths import path_to_make, prefix_as_spelled
@@ -29,6 +30,7 @@ from lithos.notes.files.values import FileState
 from lithos.notes.format.document import derive_id
 from lithos.notes.links.links import FileNames
 from lithos.notes.model.copies import strong_originals
+from lithos.notes.model.id_prefixes import SortedKeys
 from lithos.notes.model.note import AssignedVersion, Note, not_ahead, with_creation
 from lithos.notes.model.note_projects import DEFAULT_RULES, NoteProjects, ProjectRules
 from lithos.notes.model.paths import folder_of, host_of
@@ -108,6 +110,7 @@ class Catalogue:
         #: id.
         self.records = records if records is not None else NoteRecords()
         self._by_id: dict[str, Entry] = {}
+        self._ids = SortedKeys()
         self._by_serial: dict[int, str] = {}
         self._by_path: dict[str, str] = {}
         #: Note ids by `name_key`, the key that all spellings of a path share.
@@ -199,19 +202,28 @@ class Catalogue:
         return entry
 
     def identify(self, text: str) -> str:
-        """Return the id of the note that has this text as its `id` property.
+        """Return the id of the note that has this text as its `id` property or as the beginning of its id.
 
-        If there is no such note, return the text.
+        If there is no such note, return the text. A whole id comes first, then a property.
 
-        Raises `InvalidInput` if several notes have this property.
+        Raises `InvalidInput` if several notes have this property, and `AmbiguousIdPrefix`.
         """
-        found = sorted(self._foreign_ids.of(text.strip())) if text not in self._by_id else []
+        if text in self._by_id:
+            return text
+        found = sorted(self._foreign_ids.of(text.strip()))
         if len(found) > 1:
             raise InvalidInput(
                 f"{len(found)} notes have the property id {text[:100]!r}, which is not a Lithos id. Name the "
                 'note by its path, or by the id that lithos_list with metadata_match {"id": ...} shows.'
             )
-        return found[0] if found else text
+        return found[0] if found else (self._starting(text) or text)
+
+    def _starting(self, text: str) -> str | None:
+        prefix = None if is_id(text) else prefix_of(text)
+        if prefix is None:
+            return None
+        ids = self._ids.starting(prefix, MOST_CANDIDATES + 1)
+        return one_of_prefix(prefix, "note", {each: self._by_id[each].note.title for each in ids})
 
     def at_path(self, path: str) -> Entry | None:
         """Return the note at this path, or None if no note is there."""
@@ -369,6 +381,7 @@ class Catalogue:
         listed = sorted(ordered, key=attrgetter("serial"))
         self._by_serial.update((entry.serial, entry.note.id) for entry in listed)
         self.facets.load((entry.serial, entry.path, entry.note) for entry in listed)
+        self._ids.load(self._by_id)
         self.reserve_serials(listed[-1].serial if listed else 0)
         self.graph.load(ordered)
 
@@ -416,6 +429,7 @@ class Catalogue:
             if old is not None:
                 yield from self.remove_in_steps(old.note.id)
             self._claim(entry)
+            self._ids.add(entry.note.id)
             self._by_serial[entry.serial] = entry.note.id
             self.facets.add(entry.serial, entry.path, entry.note)
         yield from self.graph.put_in_steps(entry)
@@ -487,6 +501,7 @@ class Catalogue:
             self.records.drop_version(note_id)
             self.records.drop_creation(note_id)
             del self._by_serial[entry.serial]
+            self._ids.discard(note_id)
             self.facets.discard(entry.serial, entry.path, entry.note)
             for forget in self.when_removed:
                 forget(entry.serial)

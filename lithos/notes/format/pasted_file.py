@@ -18,7 +18,7 @@ from lithos.kernel.values.limits import TITLE, check_merged
 from lithos.kernel.values.times import EPOCH
 from lithos.notes.format.document import Reading, open_document
 from lithos.notes.format.owned_keys import PREFIX
-from lithos.notes.model.note import OWNED_KEYS, Note
+from lithos.notes.model.note import OWNED_KEYS, Note, current_of
 from lithos.text.yaml.layout import FRONTMATTER, frontmatter_at, tail_of
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import VaultStyle
@@ -132,7 +132,7 @@ def check_said(said: Mapping[str, Any], note: Note, own_version: int, expected: 
             f"content contains version {version} of the file, but the note is at version "
             f"{note.version}. Read the note again, merge your change and retry. If you pass "
             "expected_version, that version is compared instead.",
-            current_version=note.version,
+            **current_of(note),
         )
 
 

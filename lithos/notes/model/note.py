@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias
 from attrs import evolve, field, frozen
 
 from lithos.kernel.values.principals import UNKNOWN_AGENT
-from lithos.kernel.values.times import EPOCH
+from lithos.kernel.values.times import EPOCH, format_time
 from lithos.text.words.list_filters import distinct_tags
 
 ACCESS_SCOPES: Final = ("shared", "task", "agent_private")
@@ -144,6 +144,11 @@ def with_creation(note: Note, modified_at: datetime, *known: datetime | None) ->
         return note
     created_at = min(note.updated_at, modified_at, *(each for each in known if each is not None))
     return note if created_at == modified_at else evolve(note, created_at=created_at)
+
+
+def current_of(note: Note) -> dict[str, Any]:
+    """Return the extras of a `VersionConflict` that describe the current note: its version and time."""
+    return {"current_version": note.version, "current_updated_at": format_time(note.updated_at)}
 
 
 def not_ahead(note: Note, modified_at: datetime, now: datetime) -> Note:

@@ -429,16 +429,17 @@ class Knowledge:
         return self._find(None, path).note.id
 
     async def identify(self, note_id: str) -> str:
-        """Return the id of the note whose frontmatter property `id` is this text.
+        """Return the id of the note whose frontmatter property `id` is this text, or whose id begins with it.
 
-        Without such a note, return the text itself.
+        An existing note comes before a deleted note. Without such a note, return the text itself.
 
-        Raises `InvalidInput` if several notes have this property.
+        Raises `InvalidInput` if several notes have this property, and `AmbiguousIdPrefix`.
         """
         if is_id(note_id) or note_id in self._catalogue:
             return note_id
         await self._opening.wait_known()
-        return self._catalogue.identify(note_id)
+        found = self._catalogue.identify(note_id)
+        return found if found in self._catalogue else await self._history.identify(found)
 
     def extra_of(self, note_id: str | None) -> Mapping[str, Any]:
         """Return the frontmatter keys of a note that Lithos does not define, with their values.

@@ -14,7 +14,7 @@ from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.format.document import amend_document, given_keys, parse_document, rewrite_document
 from lithos.notes.format.merging import merge_documents, merge_items
-from lithos.notes.model.note import Document
+from lithos.notes.model.note import Document, current_of
 from lithos.notes.service.texts import LoadedNote
 from lithos.notes.writing.messages import MERGE, UpdateRequest, WriteOutcome
 from lithos.notes.writing.ports import VersionStore
@@ -125,7 +125,7 @@ def merge_files(
         if merged.result is None:
             raise VersionConflict(
                 refused,
-                current_version=theirs.document.note.version,
+                **current_of(theirs.document.note),
                 warnings=[],
                 conflicts=[conflict.to_row() for conflict in merged.conflicts],
             )

@@ -31,7 +31,7 @@ class KeptNote:
 
 
 class EarlierVersions(Protocol):
-    """The kept versions of notes. Every method raises `HistoryDisabled` if the history is disabled."""
+    """The kept versions of notes. Methods raise `HistoryDisabled` if the history is disabled."""
 
     async def read(
         self, note_id: str | None, path: str | None, version: int | None, as_of: datetime | None
@@ -39,6 +39,12 @@ class EarlierVersions(Protocol):
         """Return a version of a note, by version number or time, even if the note was deleted.
 
         Raises `VersionNotFound` or `DocNotFound`.
+        """
+
+    async def identify(self, text: str) -> str:
+        """Return the id of the note, which may be deleted, whose id begins with a text, else the text.
+
+        Does not raise `HistoryDisabled`. Raises `AmbiguousIdPrefix`.
         """
 
     async def resolve(self, note_id: str | None, path: str | None) -> str | None:

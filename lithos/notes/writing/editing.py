@@ -24,7 +24,7 @@ from lithos.notes.files.values import Put, ReadFile, digest_of
 from lithos.notes.format.document import edit_document
 from lithos.notes.format.pasted_file import begins_with_note_keys
 from lithos.notes.links.links import targets_in
-from lithos.notes.model.note import Document, Note
+from lithos.notes.model.note import Document, Note, current_of
 from lithos.notes.writing.messages import EditNote, OutlineNeeded
 from lithos.notes.writing.preparation import (
     Passed,
@@ -195,7 +195,7 @@ class EditPreparation:
             note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified, now)
             check_version(request.expected_version, note)
             if isinstance(edited, OtherHash):
-                raise _conflict(edited, version)
+                raise _conflict(edited, note)
             if isinstance(edited, LithosError):
                 raise edited
             return decide_edit(request.agent, note, now=now, is_signed=is_signed)
@@ -275,9 +275,9 @@ def _put_once(edits: Sequence[Prepared]) -> list[Prepared]:
     return [*passed, attrs.evolve(last, operation=attrs.evolve(last.operation, expected=first.expected))]
 
 
-def _conflict(refused: OtherHash, version: int) -> VersionConflict:
+def _conflict(refused: OtherHash, note: Note) -> VersionConflict:
     extras: dict[str, Any] = {
-        "current_version": version,
+        **current_of(note),
         "current_hash": refused.hash,
         "current_text": beginning(refused.text, SHOWN).replace("\r\n", "\n"),
         "warnings": [],

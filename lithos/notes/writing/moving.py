@@ -31,7 +31,7 @@ from lithos.notes.format.document import parse_identified
 from lithos.notes.links.canvas import NoCanvas
 from lithos.notes.links.edit import IsFile, relink, relink_own
 from lithos.notes.links.links import targets_in
-from lithos.notes.model.note import Document
+from lithos.notes.model.note import Document, current_of
 from lithos.notes.model.paths import folder_of, names_file, resolve_new_path
 from lithos.notes.model.scopes import PathAccess, Scope, WriteScopes, refusal_of
 from lithos.notes.writing.external_changes import ExternalReply
@@ -137,7 +137,7 @@ class MovePreparation:
             raise VersionConflict(
                 "Other notes have been linked to this note since you checked its links, and a "
                 "move rewrites their links. Nothing was moved. Check the links, then retry.",
-                current_version=old.note.version,
+                **current_of(old.note),
             )
         intent = MoveIntent(
             id=new.note.id,

@@ -48,7 +48,7 @@ from lithos.notes.format.pasted_file import check_said
 from lithos.notes.format.tolerant_reading import normalise_note
 from lithos.notes.links.links import targets_in
 from lithos.notes.model.ignored import Ignored
-from lithos.notes.model.note import Document, Note
+from lithos.notes.model.note import Document, Note, current_of
 from lithos.notes.model.versions import NewVersion
 from lithos.notes.writing.messages import (
     DeleteNote,
@@ -222,7 +222,7 @@ class Preparation:
         old = attrs.evolve(old, note=note)
         expected, merged_with = request.expected_version, None
         if rebased is not None and expected is not None and expected != version:
-            request, merged_with = rebased.request_at(version, expected), version
+            request, merged_with = rebased.request_at(note, expected), version
         now, limit = self.clock(), self.content_limit
         decision = decide_update(
             request, old, entry.path, self.catalogue, now=now, content_limit=limit, is_signed=is_signed
@@ -434,7 +434,7 @@ def explain_unreadable(entry: Entry, failure: Exception) -> LithosError:
             f"The file {path} of this note is missing: another program moved or removed it. "
             "Nothing was changed. Read the note again and retry in a moment, or put the file "
             "back.",
-            current_version=entry.note.version,
+            **current_of(entry.note),
         )
     if isinstance(failure, FileInCloud):
         return StorageFailed(

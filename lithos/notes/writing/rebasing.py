@@ -21,7 +21,7 @@ from lithos.notes.files.values import ReadFile
 from lithos.notes.format.document import parse_document
 from lithos.notes.format.merging import Merged, merge_documents, metadata_patch
 from lithos.notes.format.tolerant_reading import normalise_note
-from lithos.notes.model.note import Document, Note
+from lithos.notes.model.note import Document, Note, current_of
 from lithos.notes.writing.messages import UpdateRequest, WriteNote
 from lithos.notes.writing.write_rules import intended_changes
 from lithos.text.markdown import scan_tags
@@ -51,25 +51,25 @@ class Rebased:
 
     outcome: UpdateRequest | Merged[Document] | LithosError
 
-    def request_at(self, version: int, expected: int) -> UpdateRequest:
-        """Return a request that changes the file, which has this `version`, into the merged note.
+    def request_at(self, now: Note, expected: int) -> UpdateRequest:
+        """Return a request that changes the file, which contains the note `now`, into the merged note.
 
         Raises `VersionConflict` if the changes overlap or the base cannot be merged.
         """
         if isinstance(self.outcome, LithosError):
             if isinstance(self.outcome, VersionConflict):
-                raise VersionConflict(self.outcome.message, current_version=version)
+                raise VersionConflict(self.outcome.message, **current_of(now))
             raise self.outcome
         if not isinstance(self.outcome, Merged):
             return self.outcome
-        merged = self.outcome
+        merged, version = self.outcome, now.version
         count = "one place" if merged.total == 1 else f"{merged.total} places"
         coarse = "" if merged.is_complete else " Some texts differ too much to be compared line by line."
         raise VersionConflict(
             f"The note is at version {version}, and changes made since version {expected} touch "
             f"or overlap your change in {count}: see conflicts.{coarse} Nothing was written. Read "
             f"the note again, combine both changes and retry with expected_version {version}.",
-            current_version=version,
+            **current_of(now),
             conflicts=[each.to_row() for each in merged.conflicts],
         )
 

@@ -27,7 +27,7 @@ from lithos.notes.format.document import (
     parse_identified,
 )
 from lithos.notes.links.links import targets_in
-from lithos.notes.model.note import AssignedVersion, Document, Note, not_ahead
+from lithos.notes.model.note import AssignedVersion, Document, Note, current_of, not_ahead
 from lithos.notes.model.versions import RENAMED
 from lithos.notes.writing.messages import ImportNote, RestoreNote, TakeOverNote
 from lithos.notes.writing.preparation import (
@@ -222,7 +222,7 @@ class RestorePreparation:
         ):
             raise VersionConflict(
                 f"The note at {entry.path} changed while it was imported. Import it again.",
-                current_version=entry.note.version,
+                **current_of(entry.note),
             )
         put = Put(entry.path, made.data, source.digest, saves_old=source.digest != entry.digest)
         return self._prepared(request, made, put, entry.serial, created=False)
@@ -235,7 +235,7 @@ class RestorePreparation:
             raise VersionConflict(
                 f"The note already exists at {there.path}. Read it before you move the note from "
                 "the other vault.",
-                current_version=there.note.version,
+                **current_of(there.note),
             )
         self._refuse(path)
         check_free(path, self._catalogue)

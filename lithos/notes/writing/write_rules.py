@@ -31,7 +31,7 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.format.owned_keys import check_keys
 from lithos.notes.format.pasted_file import warn_of_unused
 from lithos.notes.links.links import normalise_sources
-from lithos.notes.model.note import Document, Note
+from lithos.notes.model.note import Document, Note, current_of
 from lithos.notes.model.paths import (
     file_name_of,
     folder_of,
@@ -264,7 +264,7 @@ def check_version(expected: int | None, note: Note) -> None:
         raise VersionConflict(
             f"The note is at version {note.version}, not {expected}. Read the note again, merge "
             "your change and retry with the current version.",
-            current_version=note.version,
+            **current_of(note),
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.configuration.environment import without_blanks
 from lithos.kernel.configuration.load import LoadedConfig, LogSettings, load_config, load_log_settings
 from lithos.kernel.configuration.sources import ConfigError
 from lithos.kernel.configuration.vaults import ConfiguredVaults, NamedVault, load_vaults
@@ -246,7 +247,7 @@ def read_log_settings(level: str) -> LogSettings:
 
     `level` is the default level. Raises `ConfigError`.
     """
-    return load_log_settings({"LITHOS_LOG_LEVEL": level, **os.environ})
+    return load_log_settings({"LITHOS_LOG_LEVEL": level, **without_blanks(os.environ)})
 
 
 def start_logging(configs: Iterable[Config], logs: LogSettings) -> None:

@@ -40,6 +40,7 @@ from lithos.server.http.admissions import WrongTokens
 from lithos.server.http.ports import FrontSettings, SharedToolBox, ToolBox, VaultLink
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.arguments import ArgumentFault
+from lithos.server.tools.ports import NotePorts, TaskIds
 
 V = TypeVar("V")
 
@@ -341,11 +342,28 @@ class Console:
             session = self.begin_session()
         g.session = session
         if session is not None or request.endpoint in self._open:
+            await self._complete_ids()
             return None
         if request.method == "GET" and "partial" not in request.args:
             return redirect(f"/console/login?next={quote(sent_address())}", 302)
         why = self.sessions.why_ended(session_id) or "Your session has ended."
         raise PageRefused(f"{why} Nothing was changed. Log in again.", 401)
+
+    async def _complete_ids(self) -> None:
+        """Replace the beginning of an id in the page address by the id."""
+        arguments = request.view_args or {}
+        if "note_id" in arguments:
+            arguments["note_id"] = await self.note_id(arguments["note_id"])
+        if "task_id" in arguments:
+            arguments["task_id"] = await self.task_id(arguments["task_id"])
+
+    async def note_id(self, text: str) -> str:
+        """Return the id of the note that a text names by its id or its beginning, else the text."""
+        return await self.parts.get(NotePorts).identify(text)
+
+    async def task_id(self, text: str) -> str:
+        """Return the id of the task that a text names by its id or its beginning, else the text."""
+        return await self.parts.get(TaskIds).identify(text)
 
     def begin_session(self, agent: str | None = None, principal: Principal = ANYONE) -> BrowserSession:
         """Create a session for the current request. The response sets its cookie."""

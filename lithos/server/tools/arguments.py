@@ -59,6 +59,7 @@ class UnknownTool(Exception):
 
 
 A = TypeVar("A")
+C = TypeVar("C")
 
 #: Names that every tool accepts for the calling agent. A tool may have another parameter for the agent.
 CALLERS: Final = ("agent", "agent_id")
@@ -74,6 +75,11 @@ _TOLD_OF_OFFSET: Final = "Rows to skip; use next_offset."
 #: named `to_path`.
 _SUBJECT: Final = ("id", "node_id")
 _PATH, _FROM_PATH = "path", "from_path"
+#: Parameters for task ids, and parameters for several note ids. The beginning of an id is accepted there.
+_OF_TASKS: Final = frozenset((
+    "task_id", "parent_task_id", "from_task_id", "to_task_id", "source_task_id", "source_task", "depends_on",
+))  # fmt: skip
+_OF_NOTES: Final = frozenset(("seed_ids", "derived_from_ids", "cited_nodes", "misleading_nodes"))
 #: Parameter for the common beginning of the paths to search.
 _PREFIX: Final = "path_prefix"
 #: Notes that a path may name: only existing notes, or also deleted notes.
@@ -83,8 +89,8 @@ TakesRequest = Literal["listed", "taken", "none"]
 #: Function that returns the id of the note at a path. With "kept", the note may be deleted. Raises
 #: `DocNotFound`.
 Locate = Callable[[str, Which], Awaitable[str]]
-#: Function that returns the Lithos id of the note that uses this text as its id. If there is no such note, it
-#: returns the text.
+#: Function that returns the Lithos id of the note or task that uses this text as its id, or whose id begins
+#: with it. If no id fits, it returns the text. Raises `AmbiguousIdPrefix`.
 Identify = Callable[[str], Awaitable[str]]
 
 
@@ -214,6 +220,8 @@ class ArgumentReader:
         #: Parameters that contain namespaces, and whether the tool has a path prefix.
         self._namespaces = tuple({"namespace", "namespace_filter"} & self._readers.keys())
         self.has_prefix = _PREFIX in self._readers
+        #: Parameters whose ids are completed after `read`, and whether they are ids of tasks.
+        self._ids = {name: name in _OF_TASKS for name in self._readers if name in _OF_TASKS | _OF_NOTES}
         #: First name of a parameter, by its second name.
         self._also = {also: each.name for each in attrs.fields(cls) if (also := each.metadata["also"])}
 
@@ -385,6 +393,22 @@ class ArgumentReader:
                 given = {**given, name: await identify(value)}
         return given
 
+    async def with_whole_ids(self, given: C, identify_note: Identify, identify_task: Identify) -> C:
+        """Return the checked arguments with whole ids in the parameters that contain ids of tasks or notes.
+
+        `with_ids` has already done this for single notes. Raises `AmbiguousIdPrefix`.
+        """
+        whole: dict[str, Any] = {}
+        for name, is_of_task in self._ids.items():
+            value = getattr(given, name)
+            texts = (value,) if isinstance(value, str) else value or ()
+            if all(map(is_id, texts)):
+                continue
+            identify = identify_task if is_of_task else identify_note
+            ids = tuple([await _complete(text, identify) for text in texts])
+            whole[name] = ids[0] if isinstance(value, str) else ids
+        return attrs.evolve(given, **whole) if whole else given  # type: ignore[misc]
+
     def _missing(self, name: str) -> ArgumentFault:
         others = {**self._paths, **self._also}
         instead = "".join(f" (or '{other}')" for other, each in others.items() if each == name)
@@ -429,6 +453,12 @@ class ArgumentReader:
             if self._caller is not None and is_blank(given.get(self._caller) or ""):
                 given = {**given, self._caller: one_form(agent)}
         return given
+
+
+async def _complete(text: str, identify: Identify) -> str:
+    """Return the id that begins with a text. A text that names a note in another way stays unchanged."""
+    found = text if is_id(text) else await identify(text)
+    return found if found.startswith(text.strip().lower()) else text
 
 
 def read_time(name: str, text: str | None, parse: Callable[[str], datetime] = parse_time) -> datetime | None:

@@ -40,6 +40,13 @@ class NotePorts:
     see_part: RecordPartialRead
 
 
+@frozen
+class TaskIds:
+    """Finds the tasks named in a call. A text that names no task stays. Raises `AmbiguousIdPrefix`."""
+
+    identify: Identify
+
+
 class RequestDeduplication(Protocol):
     """Runs a call once. A retry gets the answer to the first call.
 

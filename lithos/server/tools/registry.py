@@ -36,7 +36,7 @@ from lithos.server.tools.arguments import CALLERS, ArgumentFault, ToolSpec, Unkn
 from lithos.server.tools.compacting import compact, compact_refusal, drop_plain_totals
 from lithos.server.tools.declaring import CONNECTOR, OWN, PROFILES, Answer, Tool, ToolCall
 from lithos.server.tools.fitting import UNPAGED, AnswerWithImage, fit
-from lithos.server.tools.ports import AgentProjects, NotePorts
+from lithos.server.tools.ports import AgentProjects, NotePorts, TaskIds
 from lithos.server.tools.request_ids import serve_once
 from lithos.text.secrets.policy import SecretPolicy
 
@@ -245,6 +245,7 @@ class Tools:
         """
         server = using.get(ServerConfig)
         self._notes = using.get(NotePorts)
+        self._tasks = using.get(TaskIds)
         self._opening = using.get(Opening)
         self._using = using
         has_connectors = server.tools == CONNECTOR or server.public_url is not None
@@ -314,6 +315,7 @@ class Tools:
             arguments = admit(principal, tool, self._as_meant(tool, arguments))
             arguments = await tool.reader.with_ids(arguments, self._notes.locate, self._notes.identify)
             given, offset = self._as_spelled(tool, tool.reader.read(arguments)), tool.reader.offset(arguments)
+            given = await tool.reader.with_whole_ids(given, self._notes.identify, self._tasks.identify)
             if tool.writes_notes:
                 await self._opening.wait_known()
             elif is_early and "path" not in arguments:

@@ -34,6 +34,7 @@ from lithos.tasks.board.reverification import Reverifying
 from lithos.tasks.board.task_choice import TaskChoice
 from lithos.tasks.board.task_claims import ASPECTS, TaskClaims
 from lithos.tasks.board.task_events import as_json_text, created_event, make_event, task_event
+from lithos.tasks.board.unlinking import Unlinking
 from lithos.tasks.model.graph import check_keys, find_path, merge_metadata
 from lithos.tasks.model.imported_tables import SettleTasks
 from lithos.tasks.model.task import (
@@ -64,6 +65,7 @@ from lithos.tasks.model.task_commands import (
     OpenReverification,
     PostFinding,
     ReleaseClaim,
+    RemoveTaskEdge,
     RenewClaim,
     ReopenTask,
     SpawnTask,
@@ -178,6 +180,7 @@ class TaskBoard(Board):
             CancelTask: self._cancel,
             ReopenTask: self._reopen,
             UpsertTaskEdge: self._link,
+            RemoveTaskEdge: Unlinking(rows, self.readiness).remove,
             SpawnTask: self._spawn,
             OpenReverification: Reverifying(rows, self._create).open,
             PostFinding: self._post,

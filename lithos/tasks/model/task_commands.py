@@ -206,6 +206,26 @@ class UpsertTaskEdge(TaskCommand[None]):
     metadata: Mapping[str, Any] = {}
 
 
+@frozen
+class RemovedEdge:
+    """An edge that was removed, with the titles of its tasks."""
+
+    source: str
+    source_title: str
+    target: str
+    target_title: str
+    type: str
+
+
+@frozen(kw_only=True)
+class RemoveTaskEdge(TaskCommand[RemovedEdge]):
+    """Remove an edge between two tasks. The reply is the `RemovedEdge`."""
+
+    source: str
+    target: str
+    type: str
+
+
 @frozen(kw_only=True)
 class SpawnTask(TaskCommand[str]):
     """Create a follow-up task. The reply is the id of the new task."""

@@ -16,6 +16,7 @@ from attrs import frozen
 
 from lithos.events.rows.old_rows import before_us
 from lithos.kernel.databases.table import MOMENT, OBJECT, TEXTS, TIME, Rows, Table, listed
+from lithos.kernel.values.ids import MOST_CANDIDATES, is_id, one_of_prefix, prefix_of
 from lithos.kernel.values.times import format_time
 from lithos.tasks.model.graph import TaskGraph
 from lithos.tasks.model.task import BLOCKING_TYPES, PARENT_CHILD, Claim, Finding, Task, TaskEdge, aspect_key
@@ -43,6 +44,9 @@ _REGRANT: Final = (
     "UPDATE claims SET aspect=?3, agent=?4, claimed_at=?5, expires_at=?6, fence=?7"  # noqa: S608
     f" WHERE task_id=?1 AND aspect={_SPELLING}"
 )
+#: Tasks whose ids are in a range, by the index of the primary key. `_AFTER` sorts after every id character.
+_STARTING: Final = "SELECT id, title FROM tasks WHERE id>=? AND id<? ORDER BY id LIMIT ?"
+_AFTER: Final = "\U0010ffff"
 _TYPES: Final = "('" + "','".join(BLOCKING_TYPES) + "')"
 #: All tasks below the given tasks, and all parents above the given tasks. Neither relation has cycles.
 _BELOW: Final = (
@@ -105,6 +109,17 @@ class TaskRows(Rows):
     def task(self, task_id: str) -> Task | None:
         """Return a task, or None if it does not exist."""
         return next(iter(self._find(_TASKS, "WHERE id=?", task_id)), None)
+
+    def identify(self, text: str) -> str:
+        """Return the id of the task that this text names: its id, or the beginning of its id.
+
+        If there is no such task, return the text. Raises `AmbiguousIdPrefix`.
+        """
+        prefix = None if is_id(text) else prefix_of(text)
+        if prefix is None or self._first("SELECT 1 FROM tasks WHERE id=?", text) is not None:
+            return text
+        found = dict(self._all(_STARTING, prefix, prefix + _AFTER, MOST_CANDIDATES + 1))
+        return one_of_prefix(prefix, "task", found) or text
 
     def tasks(self, *, status: str | None = None, created_by: str | None = None) -> list[Task]:
         """Return tasks, newest first."""
@@ -268,6 +283,11 @@ class TaskRows(Rows):
     def put_edge(self, edge: TaskEdge) -> None:
         """Insert an edge. If the edge exists, replace only its metadata."""
         self.connection.execute(_EDGES.upsert, _EDGES.row(edge))
+
+    def drop_edge(self, source: str, target: str, kind: str) -> bool:
+        """Delete exactly one edge. Return whether it existed."""
+        sql = "DELETE FROM task_edges WHERE from_task_id=? AND to_task_id=? AND type=?"
+        return self._run(sql, source, target, kind) > 0
 
     def successors(self, task_id: str, types: Sequence[str]) -> list[str]:
         """Return the ids of the tasks at which the outgoing edges of a task end."""

@@ -19,6 +19,7 @@ from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown, honest_outcome
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.errors import InvalidInput, TaskNotFound
+from lithos.kernel.values.ids import prefix_of
 from lithos.tasks.model.graph import Blocker, TaskGraph
 from lithos.tasks.model.task import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
 from lithos.tasks.model.task_commands import (
@@ -243,19 +244,19 @@ class Coordination:
         return await self._read(read)
 
     async def sheet(self, task_id: str) -> TaskSheet:
-        """Return a task with its related data. Raises `TaskNotFound`."""
+        """Return a task with its related data. Raises `TaskNotFound` and `AmbiguousIdPrefix`."""
         now = self._clock()
 
         def read() -> TaskSheet | None:
-            task = self._rows.task(task_id)
+            task = self._rows.task(self._rows.identify(task_id))
             if task is None:
                 return None
-            graph = self._rows.graph_before([task_id], transitively=True)
+            graph = self._rows.graph_before([task.id], transitively=True)
             return TaskSheet(
                 task,
-                self._rows.active_claims(now, task_id).get(task_id, ()),
-                self._rows.findings(task_id),
-                graph.blockers(task_id, now) if task.is_open else (),
+                self._rows.active_claims(now, task.id).get(task.id, ()),
+                self._rows.findings(task.id),
+                graph.blockers(task.id, now) if task.is_open else (),
             )
 
         sheet = await self._read(read)
@@ -263,9 +264,16 @@ class Coordination:
             raise _no_such_task(task_id)
         return sheet
 
+    async def identify(self, text: str) -> str:
+        """Return the id of the task that this text names: its id, or the beginning of its id.
+
+        If there is no such task, return the text. Raises `AmbiguousIdPrefix`.
+        """
+        return text if prefix_of(text) is None else await self._read(lambda: self._rows.identify(text))
+
     async def get(self, task_id: str) -> Task:
-        """Return a task. Raises `TaskNotFound`."""
-        task = await self._read(lambda: self._rows.task(task_id))
+        """Return a task. Raises `TaskNotFound` and `AmbiguousIdPrefix`."""
+        task = await self._read(lambda: self._rows.task(self._rows.identify(task_id)))
         if task is None:
             raise _no_such_task(task_id)
         return task

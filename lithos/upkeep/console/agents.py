@@ -55,17 +55,24 @@ class AgentPages:
     _console: Console
 
     async def agents(self) -> Any:
-        """Show all agents, most recently seen first, with their claims and their activity of the last day."""
+        """Show all agents, most recently seen first, with their claims and their activity of the last day.
+
+        Archived agents are listed in a folded part of the first page.
+        """
         parts = self._console.parts
         kind = given("type") or None
         known = parts.get(Agents)
-        found = known.list_agents(kind, None)
+        everyone = known.list_agents(kind, None, with_archived=True)
+        found = [one for one in everyone if one.archived_at is None]
+        archived = [one for one in everyone if one.archived_at is not None]
         offset = given_offset(len(found))
         shown = found[offset : offset + ROWS]
         held = await self._claims()
         return await self._console.show(
             "agents.html",
             rows=shown,
+            archived=archived[:ROWS] if offset == 0 else (),
+            archived_total=len(archived),
             held=held,
             recent=await parts.get(Timelines).activity(parts.clock() - RECENT),
             titles=await parts.get(BoardReading).titles(
@@ -76,9 +83,7 @@ class AgentPages:
             offset=offset,
             kind=kind,
             **await self._console.panels("agents"),
-            kinds=sorted({one.type for one in parts.get(Agents).list_agents(None, None) if one.type})[
-                :MOST_TYPES
-            ],
+            kinds=sorted({one.type for one in known.list_agents(None, None) if one.type})[:MOST_TYPES],
         )
 
     async def agent(self, agent: str) -> Any:

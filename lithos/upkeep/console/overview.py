@@ -38,7 +38,8 @@ TYPES: Final[Mapping[str, str]] = {
     "task.ready": "task ready", "task.completed": "task completed", "task.cancelled": "task cancelled",
     "task.failed": "task failed", "reindex_complete": "notes indexed",
     "task.reopened": "task reopened", "finding.posted": "finding posted", "edge.upserted": "notes related",
-    "agent.registered": "agent registered", "proposal.created": "change proposed",
+    "agent.registered": "agent registered", "agent.archived": "agent archived",
+    "proposal.created": "change proposed",
     "proposal.approved": "proposal approved", "proposal.rejected": "proposal rejected",
     "proposal.expired": "proposal expired", "proposal.withdrawn": "proposal withdrawn",
 }  # fmt: skip

@@ -8,7 +8,14 @@ from trio.testing import wait_all_tasks_blocked
 
 from lithos.events.journal import commits
 from lithos.events.journal import coordinator as module
-from lithos.events.journal.messages import AppendEvents, Flush, Journalled, RegisterAgent
+from lithos.events.journal.messages import (
+    AppendEvents,
+    ArchiveAgent,
+    Flush,
+    Journalled,
+    RegisterAgent,
+    RegisteredAgent,
+)
 from lithos.events.model.agents import READ, SEARCH_RESULT, AuditRow
 from lithos.kernel.values.errors import StorageFailed
 from lithos.kernel.values.events import AGENT_REGISTERED, EventDraft
@@ -68,7 +75,9 @@ async def test_sequence_number_increases_over_all_kinds_of_events(desk):
     seqs = desk.seqs()
     assert seqs == sorted(set(seqs))
     assert len(seqs) == 4
-    assert replies == [seqs[1], True, seqs[3]], "the seq of the last event of each message"
+    assert replies == [seqs[1], RegisteredAgent(created=True), seqs[3]], (
+        "the seq of the last event of each message"
+    )
     assert [event.seq async for event in subscription.events] == seqs
     assert desk.coordinator.head == seqs[-1]
 
@@ -124,7 +133,30 @@ async def test_two_registrations_in_one_batch_create_one_agent(desk):
     """behaviour 90"""
     async with desk.served():
         replies = await desk.together(make_registration("a", name="x"), make_registration("a", name="y"))
-    assert replies == [True, False]
+    assert replies == [RegisteredAgent(created=True), RegisteredAgent(created=False)]
+
+
+async def test_agent_with_a_namesake_in_one_batch_gets_its_id(desk):
+    """behaviour 336"""
+    async with desk.served():
+        replies = await desk.together(make_registration("a", name="Ann"), make_registration("b", name="ann"))
+    assert replies == [RegisteredAgent(created=True), RegisteredAgent(created=True, namesake="a")]
+
+
+async def test_action_while_an_agent_is_archived_keeps_it_active(desk):
+    """behaviour 333"""
+    desk.coordinator.touch("a")
+    desk.gate.shut()
+    async with desk.served() as nursery:
+        nursery.start_soon(desk.mailbox.ask, ArchiveAgent("a", by="b"))
+        await wait_all_tasks_blocked()
+        desk.clock.advance(5)
+        desk.coordinator.touch("a")
+        desk.gate.open()
+        await trio.sleep(2)
+        assert desk.coordinator.agents["a"].archived_at is None
+    (agent,) = desk.store.agents()
+    assert agent.archived_at is None
 
 
 async def test_clock_setback_does_not_move_last_seen_back(desk):

@@ -25,6 +25,7 @@ from lithos.tasks.model.task_commands import (
     ClaimAspect,
     CompleteTask,
     ReleaseClaim,
+    RemoveTaskEdge,
     RenewClaim,
     ReopenTask,
     UpsertTaskEdge,
@@ -229,6 +230,19 @@ class GraphMachine(RuleBasedStateMachine):
         else:
             assert self.board.refusal(command).code == expected
 
+    @rule(source=SLOTS, far=SLOTS, kind=KINDS)
+    def unlink(self, source: int, far: int, kind: str) -> None:
+        command = RemoveTaskEdge(source=self.ids[source], target=self.ids[far], type=kind, agent="ann")
+        if (source, far, kind) not in self.edges:
+            assert self.board.refusal(command).code == "edge_not_found"
+            return
+        before = self.ready()
+        self.edges.discard((source, far, kind))
+        self.board.events.clear()
+        self.board.run(command)
+        told = {event.payload["task_id"] for event in self.board.events if event.type == "task.ready"}
+        assert told == {self.ids[one] for one in self.ready() - before}
+
     @rule(slot=SLOTS)
     def complete(self, slot: int) -> None:
         command = CompleteTask(task_id=self.ids[slot], agent="ann")
@@ -276,5 +290,5 @@ class GraphMachine(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("machine", [ClaimMachine, GraphMachine])
 def test_random_commands_have_the_results_of_the_model(machine: type[RuleBasedStateMachine]) -> None:
-    """Behaviours 93, 95, 96, 97, 98 (claims), 109 to 114, 120, 121, 122 (graph), 192."""
+    """Behaviours 93, 95, 96, 97, 98 (claims), 109 to 114, 120, 121, 122 (graph), 192, 334."""
     run_state_machine_as_test(machine, settings=settings(stateful_step_count=25))

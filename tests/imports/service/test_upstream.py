@@ -129,6 +129,37 @@ async def check(lithos: Lithos) -> None:
     assert (stats["salience"], stats["cited_count"]) == (0.48, 4)
 
 
+ARCHIVED_AT = "2026-01-02T03:04:05.000000+00:00"
+
+
+async def archived_of(lithos: Lithos) -> dict[str, str | None]:
+    rows = (await lithos.call("lithos_agent_list", include_archived=True))["agents"]
+    return {row["id"]: row["archived_at"] for row in rows if row["id"] in ("ada", "idle")}
+
+
+async def test_directory_of_0_6_is_served_with_its_archived_agents(tmp_path: Path) -> None:
+    """behaviours 242, 333"""
+    data = upstream.as_0_6(upstream.build(tmp_path))
+    async with serving(data) as lithos:
+        assert await archived_of(lithos) == {"ada": None, "idle": ARCHIVED_AT}
+        assert "idle" not in {row["id"] for row in (await lithos.call("lithos_agent_list"))["agents"]}
+        await lithos.call("lithos_agent_register", id="idle")
+    async with serving(data) as lithos:
+        assert await archived_of(lithos) == {"ada": None, "idle": None}
+
+
+async def test_import_from_0_6_archives_only_agents_that_are_new_here(tmp_path: Path) -> None:
+    """behaviours 240, 333"""
+    source = upstream.as_0_6(upstream.build(tmp_path / "theirs"))
+    upstream.run(upstream.coordination_path(source, "0.4"), "UPDATE agents SET archived_at='2026-01-01'")
+    async with serving(tmp_path / "ours") as lithos:
+        await lithos.call("lithos_agent_register", id="ada")
+        await import_from(lithos, source)
+        assert await archived_of(lithos) == {"ada": None, "idle": "2026-01-01T00:00:00.000000+00:00"}
+        again = await import_from(lithos, source)
+        assert counts(again)["agents"] == {"unchanged": 2}
+
+
 async def test_receipt_from_upstream_accepts_feedback(tmp_path: Path) -> None:
     """behaviour 240"""
     source = upstream.build(tmp_path / "theirs")

@@ -149,7 +149,8 @@ async def test_update_with_stale_version_or_taken_slug_is_refused(lithos: Lithos
     assert (await update(lithos, id=note, tags=["x"], expected_version=1))["version"] == 2
     answer = await update(lithos, id=note, tags=["y"], expected_version="1")
     refusal(answer, "version_conflict")
-    assert list(answer.items())[3:] == [("current_version", 2), ("warnings", [])]
+    assert list(answer)[3:] == ["current_version", "current_updated_at", "warnings"]
+    assert answer["current_version"] == 2
     answer = await update(lithos, id=note, title="TWO!", tags=["y"])
     refusal(answer, "slug_collision")
     assert (answer["existing_id"], answer["slug_collision_existing_id"]) == (other, other)

@@ -97,12 +97,15 @@ async def test_expected_version_must_be_the_current_version(lithos: Lithos) -> N
     note = await lithos.create("N", expected_version=99)
     assert (await lithos.write("N", id=note, expected_version=1))["version"] == 2
     before, events = (lithos.knowledge / "n.md").read_bytes(), lithos.events()
+    updated_at = (await lithos.call("lithos_read", id=note))["metadata"]["updated_at"]
     for stale in (1, 3, 0, -1, 10**18, "1"):
         answer = await lithos.call(
             "lithos_write", id=note, title="N", content="y", agent="a", expected_version=stale
         )
         assert "2" in refusal(answer, "version_conflict")
-        assert list(answer.items())[3:] == [("current_version", 2), ("warnings", [])]
+        assert list(answer.items())[3:] == [
+            ("current_version", 2), ("current_updated_at", updated_at), ("warnings", []),
+        ]  # fmt: skip
     assert (lithos.knowledge / "n.md").read_bytes() == before
     assert lithos.events() == events
 

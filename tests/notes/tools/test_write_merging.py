@@ -50,7 +50,11 @@ async def test_overlapping_change_is_refused_with_all_three_texts(tmp_path: Path
         note = await lithos.create("Note", TEXT)
         await lithos.write("Note", TEXT.replace("second", "theirs"), id=note)
         answer = await write(lithos, note, 1, content=TEXT.replace("second", "m" * 3_000))
-        assert list(answer) == ["status", "code", "message", "current_version", "conflicts", "warnings"]
+        assert list(answer) == [
+            "status", "code", "message", "current_version", "current_updated_at", "conflicts", "warnings",
+        ]  # fmt: skip
+        updated_at = (await lithos.call("lithos_read", id=note))["metadata"]["updated_at"]
+        assert answer["current_updated_at"] == updated_at
         assert answer["status"] == ("error" if style == "envelope" else "version_conflict")
         assert (answer["code"], answer["current_version"]) == ("version_conflict", 2)
         assert answer["conflicts"] == [

@@ -102,6 +102,7 @@ async def test_overlap_is_refused_with_three_texts_and_nothing_is_written(house)
                 status="quarantined",
                 metadata={"k": None},
             )
+        assert refused.value.extras.pop("current_updated_at") is not None
         assert refused.value.extras == {
             "current_version": 2,
             "conflicts": [
@@ -205,7 +206,8 @@ async def test_update_is_not_merged_when_its_base_is_missing(house):
             with pytest.raises(VersionConflict) as refused:
                 await Agent(house, history).write(made.id, expected, content=TEXT)
             assert reason in refused.value.message
-            assert refused.value.extras == {"current_version": 2}
+            assert list(refused.value.extras) == ["current_version", "current_updated_at"]
+            assert refused.value.extras["current_version"] == 2
 
 
 async def test_base_that_is_not_a_readable_note_is_refused(house):

@@ -76,6 +76,7 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
     await ask("agent_list")
     await ask("agent_register", id="big", metadata={"k": "v" * 60_000})
     await ask("agent_info", id="big")
+    await ask("agent_archive", id="big", agent="ann")
     hub = await create(lithos, "Hub", description="d" * 20_000, metadata={"k": "v" * 60_000})
     epic = await create(lithos, "Epic", task_type="epic")
     for number in range(250):
@@ -102,6 +103,7 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
     assert (len(done["unblocked"]), done["unblocked_total"]) == (200, 251)
     again = await ask("task_reopen", task_id=hub, agent="ann")
     assert again["reblocked_total"] == 251
+    await ask("task_edge_delete", from_task_id=hub, to_task_id=spawned["task_id"], type="blocks", agent="ann")
     await ask("task_cancel", task_id=hub, agent="ann")
     await ask("node_stats", node_id=linking)
     await ask("stats")

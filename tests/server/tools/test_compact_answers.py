@@ -37,6 +37,7 @@ ALWAYS = {
     "lithos_task_next": {"task", "claims"},
     "lithos_related": {"links", "outgoing", "incoming"},
     "lithos_edge_list": {"edges"}, "lithos_task_edge_list": {"edges"}, "lithos_finding_list": {"findings"},
+    "lithos_agent_archive": {"already_archived"},
     "lithos_agent_register": {"created"}, "lithos_agent_list": {"agents"}, "lithos_history": {"versions"},
     "lithos_proposals": {"proposals"}, "lithos_tags": {"tags"}, "lithos_stats": {"index_drift_detected"},
     "lithos_impact": {"dependents"},
@@ -108,6 +109,7 @@ async def ask_every_tool(lithos: Lithos, *, is_own: bool = False) -> list[tuple[
     await call("lithos_agent_info", id="ann")
     await call("lithos_agent_info", id="nobody-here")
     await call("lithos_agent_list")
+    await call("lithos_agent_archive", id="ann", agent="ann")
     await call("lithos_task_next", agent="ann")
     task = (await call("lithos_task_create", title="Build", agent="ann", metadata=STORED_VALUES))["task_id"]
     later = (await call("lithos_task_create", title="Paint", agent="ann", depends_on=[task]))["task_id"]
@@ -118,6 +120,7 @@ async def ask_every_tool(lithos: Lithos, *, is_own: bool = False) -> list[tuple[
     await call("lithos_task_children", task_id=task)
     await call("lithos_task_edge_upsert", from_task_id=task, to_task_id=later, type="related", agent="ann")
     await call("lithos_task_edge_list", task_id=task)
+    await call("lithos_task_edge_delete", from_task_id=task, to_task_id=later, type="blocks", agent="ann")
     await call("lithos_task_spawn", source_task_id=task, title="Sand", agent="ann")
     await call("lithos_task_claim", task_id=task, aspect="work", agent="ann")
     await call("lithos_task_renew", task_id=task, aspect="work", agent="ann")

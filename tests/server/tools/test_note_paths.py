@@ -30,7 +30,7 @@ CALLS: dict[str, dict[str, Any]] = {
 #: Parameters that contain ids of other objects, or note ids under another rule.
 OTHERS = {
     "lithos_write", "lithos_read", "lithos_agent_register", "lithos_agent_info", "fetch", "lithos_proposals",
-    "lithos_proposal_withdraw",
+    "lithos_proposal_withdraw", "lithos_agent_archive",
 }  # fmt: skip
 
 

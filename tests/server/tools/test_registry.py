@@ -28,12 +28,13 @@ lithos_task_reopen F I; lithos_task_ready F RI; lithos_task_blocked F RI; lithos
 lithos_task_edge_upsert F I; lithos_task_edge_list F RI; lithos_task_spawn F; lithos_context C R;
 lithos_task_next C; lithos_note_move S D; lithos_note_edit S D; lithos_history S RI;
 lithos_impact S; lithos_restore S D; lithos_proposals S RI;
-lithos_proposal_withdraw S I
+lithos_proposal_withdraw S I; lithos_agent_archive F I;
+lithos_task_edge_delete F DI
 """
 TOOLS = {name: (profile, "".join(letters)) for name, profile, *letters in map(str.split, TABLE.split(";"))}
 ORDER = list(TOOLS)
 #: For each profile: letters of the profiles that it includes, and its number of tools.
-SHOWN = {"core": ("C", 14), "standard": ("CS", 32), "full": ("CSF", 46)}
+SHOWN = {"core": ("C", 14), "standard": ("CS", 32), "full": ("CSF", 48)}
 #: Maximum bytes of the whole listing, and of the parts that clients pass to their models.
 LARGEST_LISTING, LARGEST_FOR_MODELS = 26_500, 22_000
 
@@ -203,7 +204,7 @@ PARAMETERS = {
     "lithos_tags": ("", "prefix offset"),
     "lithos_agent_register": ("id", "name type metadata"),
     "lithos_agent_info": ("id", ""),
-    "lithos_agent_list": ("", "type active_since offset"),
+    "lithos_agent_list": ("", "type active_since include_archived offset"),
     "lithos_stats": ("", ""),
     "lithos_proposals": ("", "proposed_by status id offset"),
     "lithos_proposal_withdraw": ("agent id", ""),
@@ -220,6 +221,7 @@ DEFAULTS = {
     "lithos_impact": {"action": "preview", "open_tasks": False},
     "lithos_related": {"depth": 1},
     "lithos_proposals": {"status": "pending"},
+    "lithos_agent_list": {"include_archived": False},
 }
 
 

@@ -40,7 +40,7 @@ def append(store: CoordinationStore, *events: Event) -> None:
 
 
 COLUMNS = {
-    "agents": "id name type first_seen_at last_seen_at metadata",
+    "agents": "id name type first_seen_at last_seen_at metadata archived_at",
     "tasks": "id title description status task_type created_by created_at tags outcome resolved_at metadata",
     "claims": "id task_id agent aspect claimed_at expires_at fence",
     "findings": "id task_id agent summary knowledge_id created_at",

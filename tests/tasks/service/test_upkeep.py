@@ -213,7 +213,7 @@ async def test_idle_agents_are_deleted_unless_stored_data_names_them(tmp_path: P
         assert {agent.id for agent in desk.store.agents()} == set(desk.coordinator.agents)
         assert "idle" not in desk.coordinator.agents
         # A deleted agent that returns counts as a new agent.
-        assert await desk.mailbox.ask(RegisterAgent("idle", None, None, None)) is True
+        assert (await desk.mailbox.ask(RegisterAgent("idle", None, None, None))).created
 
 
 async def test_surplus_agents_are_deleted_before_a_year_has_passed(tmp_path: Path, monkeypatch: Any) -> None:
@@ -305,7 +305,7 @@ async def test_texts_in_an_older_database_stay_readable(tmp_path: Path) -> None:
     store = CoordinationStore.open(path, START)
     with store.transaction():
         store._writer.execute(
-            "INSERT INTO agents VALUES('old', ?, NULL, ?, ?, '{}')",
+            "INSERT INTO agents VALUES('old', ?, NULL, ?, ?, '{}', NULL)",
             (
                 "n" * 7_000_000,
                 START.isoformat(timespec="microseconds"),

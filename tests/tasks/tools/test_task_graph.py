@@ -236,6 +236,38 @@ async def test_edges_are_listed_from_the_perspective_of_the_task(lithos: Lithos,
     assert await call(lithos, "task_edge_list", task_id=MISSING_ID) == {"edges": [], "total": 0}
 
 
+async def test_removed_edge_no_longer_blocks_its_task(lithos: Lithos) -> None:
+    """behaviour 334: the event and the removal are one commit."""
+    one, epic = await create(lithos, "One"), await create(lithos, "Epic", task_type="epic")
+    waits = await gate(lithos, "Gate")
+    last = await create(lithos, "Last", depends_on=[one], parent_task_id=epic)
+    await link(lithos, waits, last, "waits_on_gate")
+
+    async def unlink(source: str, target: str, kind: str) -> Any:
+        edge = {"from_task_id": source, "to_task_id": target, "type": kind}
+        return await lithos.call("lithos_task_edge_delete", **edge, agent="ann")
+
+    def told() -> list[str]:
+        return [event["task_id"] for kind, event in lithos.events() if kind == "task.ready"]
+
+    assert "blocks" in refusal(await unlink(one, last, "x"), "invalid_edge_type")
+    for wrong in ((last, one, "blocks"), (one, last, "parent_child"), (MISSING_ID, last, "blocks")):
+        assert "lithos_task_edge_list" in refusal(await unlink(*wrong), "edge_not_found")
+    answer = await unlink(one, last, "blocks")
+    assert list(answer.items()) == [
+        ("success", True), ("from_task_id", one), ("from_title", "One"), ("to_task_id", last),
+        ("to_title", "Last"), ("type", "blocks"),
+    ]  # fmt: skip
+    refusal(await unlink(one, last, "blocks"), "edge_not_found")
+    assert (await ready(lithos), told()) == ([one], [one])
+    await unlink(waits, last, "waits_on_gate")
+    assert (await ready(lithos), told()) == ([last, one], [one, last])
+    assert ids(await call(lithos, "task_children", task_id=epic)) == [last]
+    await unlink(epic, last, "parent_child")
+    assert ids(await call(lithos, "task_children", task_id=epic)) == []
+    assert (await call(lithos, "task_edge_list", task_id=last))["edges"] == []
+
+
 async def test_ready_and_blocked_lists_are_filtered_before_the_limit(lithos: Lithos) -> None:
     """behaviour 123"""
     tagged = await create(lithos, tags=["x", "y"], metadata={"project": "p", "n": 1})

@@ -43,6 +43,21 @@ async def test_agent_list_shows_claims_and_activity_of_each_agent(tmp_path: Path
         assert ("/console/agents/ann" in codex, "/console/agents/bob" in codex) == (True, False)
 
 
+async def test_archived_agents_are_folded(tmp_path: Path) -> None:
+    """behaviour 333"""
+    async with visiting(tmp_path) as person:
+        for name in ("ann", "bob"):
+            await person.lithos.call("lithos_agent_register", id=name, name=name.title())
+        await person.lithos.call("lithos_agent_archive", id="ann", agent="bob")
+        page = await person.look("/console/agents")
+        told = [row.all("td")[0].told for row in page.all("tr") if row.all("td")]
+        assert ("bob Bob" in told, "ann Ann" in told) == (True, False)
+        (folded,) = [one for one in page.all("details") if "archived" in one.told]
+        assert "ann" in folded.told
+        assert "archived" in (await person.look("/console/agents/ann")).text
+        assert "bob archived ann" in (await person.look("/console/?type=agent.archived")).text
+
+
 async def test_timeline_shows_all_activities_of_an_agent_newest_first(tmp_path: Path) -> None:
     clock = Clock()
     async with visiting(tmp_path, clock=clock, settled=True) as person:
