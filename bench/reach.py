@@ -50,7 +50,7 @@ from lithos.app.server import Server
 from lithos.clients.hooks.payload import Payload
 from lithos.clients.hooks.prompting import MOST_PASSAGES, question_of, run
 from lithos.kernel.values.principals import OWNER
-from lithos.search.index.tokenizer import load_pieces
+from lithos.search.embedding.tokenizer import load_pieces
 from lithos.search.ranking.prompt_match import PROMPT_CALIBRATIONS
 from lithos.search.service.prompts import PromptRequest, Prompts
 from lithos.text.words.tokens import count_with

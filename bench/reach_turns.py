@@ -33,7 +33,7 @@ from bench.report import print_report, render_table
 from lithos.app.server import Server
 from lithos.clients.connect.instructions import block
 from lithos.kernel.values.principals import OWNER
-from lithos.search.index.tokenizer import load_pieces
+from lithos.search.embedding.tokenizer import load_pieces
 from lithos.server.mcp.server import INSTRUCTIONS
 from lithos.server.mcp.trigger import TRIGGER
 from lithos.server.tools.arguments import ToolSpec

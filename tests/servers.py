@@ -30,8 +30,8 @@ from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import find_note
 from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.external_changes import OutsideFiles
-from lithos.search.index.embedder import Embedder, load_embedder
-from lithos.search.index.transformer_models import ENGLISH, MULTILINGUAL, TransformerModel
+from lithos.search.embedding.embedder import Embedder, load_embedder
+from lithos.search.embedding.transformer_models import ENGLISH, MULTILINGUAL, TransformerModel
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.server.http.ports import compact_json
 from lithos.server.settings import ServerConfig

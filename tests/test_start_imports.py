@@ -19,7 +19,7 @@ HOOK = (
     "lithos.kernel.databases.lock, lithos.clients.files_session_cursors, lithos.server.mcp.working_project"
 )
 #: Code that loads the built-in model, as nearly every server does.
-EMBEDDER = "lithos.search.index.embedder as e; e.load_embedder(e.BUILTIN)"
+EMBEDDER = "lithos.search.embedding.embedder as e; e.load_embedder(e.BUILTIN)"
 HEAVY = (
     "mcp", "mcp_types", "pydantic", "quart", "flask", "werkzeug", "model2vec", "huggingface_hub", "joblib",
 )  # fmt: skip

@@ -14,10 +14,10 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.service.ports import SimilarNotes, TextMatches
 from lithos.notes.writing.ports import NoteIndex
-from lithos.search.index.embedder import load_embedder
+from lithos.search.embedding.embedder import load_embedder
+from lithos.search.embedding.transformer import load_transformer
+from lithos.search.embedding.transformer_models import TransformerModel
 from lithos.search.index.fulltext import FulltextIndex
-from lithos.search.index.transformer import load_transformer
-from lithos.search.index.transformer_models import TransformerModel
 from lithos.search.indexing.accurate import AccurateTier
 from lithos.search.indexing.accurate_models import AccurateModels
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer, Visibility

@@ -15,7 +15,7 @@ import pytest
 
 from lithos.clients.hooks import prompting
 from lithos.clients.hooks.session_start import HEAD
-from lithos.search.index.tokenizer import load_pieces
+from lithos.search.embedding.tokenizer import load_pieces
 from lithos.server.command.hook_failsafe import HOOK_BUDGET
 from lithos.text.words.tokens import count_with
 from tests.clients.hooks.test_dialects import EVENTS, PAYLOADS

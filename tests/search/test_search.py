@@ -12,7 +12,7 @@ import trio
 from bench import corpus
 from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.search.index.embedder import EmbedderUnavailable
+from lithos.search.embedding.embedder import EmbedderUnavailable
 from lithos.search.pages import ALL_MODES
 from lithos.search.service.search import MODES, Search, SearchRequest
 from lithos.search.settings import SearchConfig

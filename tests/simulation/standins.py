@@ -16,7 +16,7 @@ import lithos.notes.watching.watcher
 import lithos.search.capability
 import lithos.search.indexing.accurate_models
 from lithos.kernel.databases.open_stores import Stores
-from lithos.search.index.embedder import EmbedderIdentity
+from lithos.search.embedding.embedder import EmbedderIdentity
 from lithos.search.index.fulltext import FulltextIndex
 from tests.simulation.disk import attached
 from tests.simulation.hearing import make_listening

@@ -39,7 +39,7 @@ from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.service.row_kinds import ATTACHMENT
 from lithos.notes.service.texts import NoteTexts
-from lithos.search.index.tokenizer import load_pieces
+from lithos.search.embedding.tokenizer import load_pieces
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.ranking.replies import wants_all

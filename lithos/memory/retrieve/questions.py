@@ -28,7 +28,7 @@ from lithos.memory.rows.question_matrix import Evidence
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.texts import NoteTexts
-from lithos.search.index.embedder import EmbedderIdentity
+from lithos.search.embedding.embedder import EmbedderIdentity
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable, StaticQuestion
 
 T = TypeVar("T")

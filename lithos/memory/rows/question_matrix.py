@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lithos.memory.model.questions import entry_weight
+from lithos.search.embedding.embedder import Matrix
 from lithos.search.index.chunk_rows import Codes, compare_codes, invert_lengths
-from lithos.search.index.embedder import Matrix
 
 #: Maximum number of notes with evidence for one question. The best notes are returned.
 MOST_NOTES: Final = 1_000

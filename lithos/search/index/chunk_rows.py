@@ -19,7 +19,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from lithos.search.index.embedder import Matrix
+from lithos.search.embedding.embedder import Matrix
 
 T = TypeVar("T")
 

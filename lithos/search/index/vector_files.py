@@ -23,7 +23,7 @@ import numpy as np
 from attrs import frozen
 
 from lithos.kernel.databases.sqlite import quarantine
-from lithos.search.index.embedder import EmbedderIdentity
+from lithos.search.embedding.embedder import EmbedderIdentity
 
 #: Format of the data files. Raise the number whenever their meaning changes. A store of another format is
 #: replaced by an empty store.

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from lithos.kernel.databases.private_files import PRIVATE_FOLDER
 from lithos.kernel.values.errors import IndexFailed
+from lithos.search.embedding.embedder import EmbedderIdentity, Matrix
 from lithos.search.index import vector_files
 from lithos.search.index.chunk_rows import (
     ABREAST,
@@ -38,7 +39,6 @@ from lithos.search.index.chunk_rows import (
     slice_entries,
     slice_notes,
 )
-from lithos.search.index.embedder import EmbedderIdentity, Matrix
 from lithos.search.index.mean_vectors import NoteMeans
 from lithos.search.index.vector_files import StoreDamaged
 

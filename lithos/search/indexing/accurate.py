@@ -26,8 +26,8 @@ from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.indexing_messages import Upsert
+from lithos.search.embedding.embedder import EmbedderUnavailable, Matrix
 from lithos.search.index.chunk_rows import VectorEntry
-from lithos.search.index.embedder import EmbedderUnavailable, Matrix
 from lithos.search.index.vector_files import read_stamps, write_stamps
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.coverage import AccurateCoverage, NoteText, Progress

@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import frozen
 
-from lithos.search.index.transformer_models import ENGLISH, MULTILINGUAL, TransformerModel
+from lithos.search.embedding.transformer_models import ENGLISH, MULTILINGUAL, TransformerModel
 
 #: Shares of notes that are not English. From the first share on, the vault gets the multilingual model. Below
 #: the second share it gets the English one again. A vault between the two keeps its model.

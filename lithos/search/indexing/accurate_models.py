@@ -22,8 +22,8 @@ from attrs import define, evolve, field
 
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.log import get_logger
-from lithos.search.index.transformer import is_installed
-from lithos.search.index.transformer_models import ENGLISH, MODELS, MULTILINGUAL, TransformerModel
+from lithos.search.embedding.transformer import is_installed
+from lithos.search.embedding.transformer_models import ENGLISH, MODELS, MULTILINGUAL, TransformerModel
 from lithos.search.index.vectors import stored_identity
 from lithos.search.indexing.accurate import RETRY, AccurateTier
 from lithos.search.indexing.accurate_choice import ModelChoice, Wanted, choose_model

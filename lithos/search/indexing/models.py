@@ -14,9 +14,9 @@ from weakref import WeakValueDictionary
 from attrs import define, field
 
 from lithos.kernel.actors.threads import BackgroundThread
-from lithos.search.index.embedder import Embedder
-from lithos.search.index.transformer import Transformer
-from lithos.search.index.transformer_models import TransformerModel
+from lithos.search.embedding.embedder import Embedder
+from lithos.search.embedding.transformer import Transformer
+from lithos.search.embedding.transformer_models import TransformerModel
 
 M = TypeVar("M")
 

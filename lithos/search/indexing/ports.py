@@ -18,8 +18,8 @@ from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.catalogue.note_records import KeptEntities
 from lithos.notes.indexing_messages import Upsert
 from lithos.notes.model.note_projects import DEFAULT_RULES, ProjectRules
+from lithos.search.embedding.embedder import Embedder, Matrix
 from lithos.search.index.chunk_rows import VectorEntry, VectorHit, VectorQuery
-from lithos.search.index.embedder import Embedder, Matrix
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import FulltextEntry
 from lithos.search.index.vectors import VectorIndex

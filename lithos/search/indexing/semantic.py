@@ -25,8 +25,8 @@ from attrs import define, field, frozen
 from lithos.kernel.actors.threads import Blocking, Threads
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import IndexFailed
+from lithos.search.embedding.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable, loadable_name
 from lithos.search.index.chunk_rows import Codes, encode_rows
-from lithos.search.index.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable, loadable_name
 from lithos.search.index.vectors import VectorIndex, stored_identity
 from lithos.search.indexing.accurate_models import AccurateModels
 from lithos.search.indexing.coverage import Progress

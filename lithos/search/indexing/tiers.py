@@ -12,8 +12,8 @@ from typing import Final, Protocol
 from attrs import evolve, frozen
 
 from lithos.kernel.values.errors import IndexFailed
+from lithos.search.embedding.embedder import Embedder, Matrix
 from lithos.search.index.chunk_rows import VectorHit
-from lithos.search.index.embedder import Embedder, Matrix
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.ports import EmbeddedNotes, NearestQuery, search_all
 

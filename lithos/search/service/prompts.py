@@ -22,9 +22,9 @@ from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.service.texts import NoteTexts
+from lithos.search.embedding.tokenizer import load_pieces
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.index.tokenizer import load_pieces
 from lithos.search.ranking.match_strength import CANDIDATES, Features, MatchVerdict, probability
 from lithos.search.ranking.prompt_match import (
     PROMPT_CALIBRATIONS,

@@ -22,7 +22,7 @@ from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.findings import Check, CheckFinding, CheckResult, Issue, fail, ok, warn
 from lithos.memory.enrich.projection import Projection
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
-from lithos.search.index.embedder import Embedder, EmbedderUnavailable, load_embedder
+from lithos.search.embedding.embedder import Embedder, EmbedderUnavailable, load_embedder
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.indexing.ports import FulltextPort
 from lithos.search.indexing.semantic import SemanticBackend

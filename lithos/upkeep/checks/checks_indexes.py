@@ -7,9 +7,9 @@ from functools import partial
 from typing import Final
 
 from lithos.kernel.values.findings import DOCTOR, SYSTEM, CheckFinding, check, fail, has_data, ok, warn
-from lithos.search.index.embedder import EmbedderUnavailable, is_at_hand
-from lithos.search.index.transformer import find_trouble, is_installed
-from lithos.search.index.transformer_models import ENGLISH, MULTILINGUAL
+from lithos.search.embedding.embedder import EmbedderUnavailable, is_at_hand
+from lithos.search.embedding.transformer import find_trouble, is_installed
+from lithos.search.embedding.transformer_models import ENGLISH, MULTILINGUAL
 from lithos.search.indexing.accurate_choice import ModelChoice, choose_model
 from lithos.search.indexing.accurate_models import find_stored_model
 from lithos.search.indexing.vault_languages import choose_notes, read_languages, share_of

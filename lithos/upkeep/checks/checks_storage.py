@@ -28,7 +28,7 @@ from lithos.kernel.values.findings import (
 )
 from lithos.kernel.values.times import format_time, to_microseconds
 from lithos.notes.files.replacing import check_writable
-from lithos.search.index.transformer_models import MODELS
+from lithos.search.embedding.transformer_models import MODELS
 from lithos.upkeep.checks.checks import Installed, look_aside
 from lithos.upkeep.files.probes import (
     check_integrity,

@@ -15,7 +15,7 @@ from attrs import field, frozen
 from lithos.kernel.actors.mailboxes import supervise
 from lithos.kernel.actors.threads import Threads
 from lithos.notes.model.plan import plan_index
-from lithos.search.index.embedder import Embedder, EmbedderUnavailable
+from lithos.search.embedding.embedder import Embedder, EmbedderUnavailable
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.indexing.indexer import Indexer
 from lithos.search.indexing.ports import FulltextPort, VectorPort, fulltext_stamp

@@ -11,8 +11,8 @@ import numpy as np
 from attrs import field, frozen
 
 from lithos.kernel.values.errors import IndexFailed
+from lithos.search.embedding.embedder import EmbedderIdentity
 from lithos.search.index import fulltext_schema, vector_files
-from lithos.search.index.embedder import EmbedderIdentity
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import FORMAT
 from lithos.search.index.vector_files import StoreDamaged

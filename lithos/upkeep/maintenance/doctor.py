@@ -20,7 +20,7 @@ from lithos.kernel.parts import utc_now
 from lithos.kernel.server_ports import RunServer
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.findings import DOCTOR, CheckFinding, CheckResult, check, fail, has_data, ok, warn
-from lithos.search.index.embedder import load_embedder
+from lithos.search.embedding.embedder import load_embedder
 from lithos.server.http.sockets import CannotListen, PortInUse, open_listeners
 from lithos.server.mcp.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.server.settings import ServerConfig

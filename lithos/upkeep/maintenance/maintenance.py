@@ -41,7 +41,7 @@ from lithos.notes.opening import make_lock, open_notes, style_of
 from lithos.notes.service.texts import NoteTexts
 from lithos.notes.settings import IndexConfig
 from lithos.notes.writing.messages import PatchNote, WriteOutcome
-from lithos.search.index.embedder import load_embedder
+from lithos.search.embedding.embedder import load_embedder
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.whole_index import WholeIndex

@@ -1,4 +1,4 @@
 """The multilingual model of the accurate tier of Lithos: weights, tokenizer and mean vectors.
 
-Never here: code. `lithos.search.index.transformer` loads the files, and only if their hashes are right.
+Never here: code. `lithos.search.embedding.transformer` loads the files, and only if their hashes are right.
 """

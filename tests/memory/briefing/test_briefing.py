@@ -17,7 +17,7 @@ from lithos.memory.briefing.material import Material
 from lithos.memory.briefing.parts import TaskPart, demote, header, render_spans, task_text
 from lithos.memory.briefing.passage_choice import Chooser, Limits, Option
 from lithos.memory.briefing.passages import LEAST_TEXT, PARSED_LINE, SourceNote, affordable, split_note
-from lithos.search.index.tokenizer import load_pieces
+from lithos.search.embedding.tokenizer import load_pieces
 from lithos.tasks.model.task import Task
 from lithos.text.markdown import code_fences
 from lithos.text.snippet import Terms

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lithos.memory.briefing.compact import source_line
-from lithos.search.index.tokenizer import load_pieces
+from lithos.search.embedding.tokenizer import load_pieces
 from lithos.text.words.tokens import count_with
 from tests.servers import Lithos, serving
 

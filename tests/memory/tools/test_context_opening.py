@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lithos.search.index.tokenizer import load_pieces
+from lithos.search.embedding.tokenizer import load_pieces
 from lithos.text.words.tokens import count_with
 from tests.servers import Clock, Lithos, refusal, serving
 

@@ -11,7 +11,7 @@ import trio
 from lithos.memory.model.memory import Receipt
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
-from lithos.search.index.embedder import load_embedder
+from lithos.search.embedding.embedder import load_embedder
 from lithos.search.settings import SearchConfig
 from lithos.server.tools.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving

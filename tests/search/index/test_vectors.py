@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lithos.search.embedding.embedder import EmbedderIdentity
 from lithos.search.index.chunk_rows import VectorEntry, VectorHit, VectorQuery, best_per_note
-from lithos.search.index.embedder import EmbedderIdentity
 from lithos.search.index.vectors import VectorIndex
 
 DIMS = 8

@@ -11,7 +11,7 @@ from bench.multilingual import read_set
 from lithos.kernel.actors.threads import Threads
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
-from lithos.search.index.transformer_models import ENGLISH, MULTILINGUAL, TransformerModel
+from lithos.search.embedding.transformer_models import ENGLISH, MULTILINGUAL, TransformerModel
 from lithos.search.indexing import vault_languages
 from lithos.search.indexing.accurate_choice import FEW, MANY, choose_model
 from lithos.search.indexing.vault_languages import VaultLanguages, choose_notes

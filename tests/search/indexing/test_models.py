@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import trio
 
-from lithos.search.index.embedder import EmbedderUnavailable
-from lithos.search.index.transformer import DIMS, Transformer
-from lithos.search.index.transformer_models import ENGLISH, MULTILINGUAL, TransformerModel
+from lithos.search.embedding.embedder import EmbedderUnavailable
+from lithos.search.embedding.transformer import DIMS, Transformer
+from lithos.search.embedding.transformer_models import ENGLISH, MULTILINGUAL, TransformerModel
 from lithos.search.indexing.models import Models
 
 

@@ -14,8 +14,8 @@ import pytest
 from bench.languages import across, figures_of
 from bench.multilingual import ENGLISH, collection_of, read_set, read_xquad
 from bench.rankings import measure
-from lithos.search.index.transformer import load_transformer
-from lithos.search.index.transformer_models import MULTILINGUAL
+from lithos.search.embedding.transformer import load_transformer
+from lithos.search.embedding.transformer_models import MULTILINGUAL
 from lithos.search.indexing.semantic import SemanticBackend
 from tests.servers import Lithos, put_note, serving
 

@@ -11,7 +11,7 @@ import trio
 
 import lithos.search.indexing.accurate
 from lithos.kernel.values.errors import IndexFailed
-from lithos.search.index.embedder import EmbedderUnavailable
+from lithos.search.embedding.embedder import EmbedderUnavailable
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.ranking.ranking import blend

@@ -12,8 +12,8 @@ import trio
 import lithos.search.indexing.accurate
 import lithos.search.indexing.accurate_models
 from lithos.kernel.values.errors import IndexFailed
-from lithos.search.index.embedder import EmbedderUnavailable
-from lithos.search.index.transformer_models import ENGLISH, MULTILINGUAL
+from lithos.search.embedding.embedder import EmbedderUnavailable
+from lithos.search.embedding.transformer_models import ENGLISH, MULTILINGUAL
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.settings import SearchConfig
 from lithos.vaults.service.joining import model_of

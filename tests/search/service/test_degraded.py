@@ -15,7 +15,7 @@ from lithos.events.journal.broadcaster import Broadcaster
 from lithos.kernel.values.errors import IndexFailed
 from lithos.kernel.values.events import NOTE_CREATED
 from lithos.notes.writing.actor_writer import Writer
-from lithos.search.index.embedder import EmbedderUnavailable, load_embedder
+from lithos.search.embedding.embedder import EmbedderUnavailable, load_embedder
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer

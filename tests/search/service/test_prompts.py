@@ -17,7 +17,7 @@ from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.values.principals import OWNER
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.writing.messages import PatchNote
-from lithos.search.index.tokenizer import load_pieces
+from lithos.search.embedding.tokenizer import load_pieces
 from lithos.text.words.tokens import count_with
 from tests.servers import Clock, Lithos, put_note, serving
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import trio
 
-from lithos.search.index.builtin_model import BUILTIN, FORMER, FORMER_SHA256
-from lithos.search.index.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable, Matrix
+from lithos.search.embedding.builtin_model import BUILTIN, FORMER, FORMER_SHA256
+from lithos.search.embedding.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable, Matrix
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.ports import EmbeddedNotes, VectorPort
 from lithos.search.indexing.semantic import SemanticBackend

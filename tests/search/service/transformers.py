@@ -14,8 +14,8 @@ import numpy as np
 import trio
 
 from lithos.kernel.values.errors import IndexFailed
-from lithos.search.index.embedder import Matrix
-from lithos.search.index.transformer_models import DIMS, ENGLISH, TransformerModel
+from lithos.search.embedding.embedder import Matrix
+from lithos.search.embedding.transformer_models import DIMS, ENGLISH, TransformerModel
 from lithos.server.service_state import ServerState
 from tests.servers import Lithos
 

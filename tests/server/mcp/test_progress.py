@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 
-from lithos.search.index.embedder import Embedder
+from lithos.search.embedding.embedder import Embedder
 from tests.server.whole import SseSession, whole_server
 from tests.servers import load_once
 

@@ -15,7 +15,7 @@ import lithos.upkeep.maintenance.maintenance
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.catalogue.note_graph import NoteGraph, Resolved
-from lithos.search.index.embedder import load_embedder
+from lithos.search.embedding.embedder import load_embedder
 from lithos.search.index.fulltext_schema import remove_index
 from lithos.search.settings import SearchConfig
 from lithos.upkeep.checks.reconcile_indices import SCOPES

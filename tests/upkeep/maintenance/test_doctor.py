@@ -32,7 +32,7 @@ from lithos.kernel.values.findings import DOCTOR, checks_of
 from lithos.memory.model.memory import NodeStats
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.watching.notifications import Probe
-from lithos.search.index.transformer_models import MULTILINGUAL, TransformerModel
+from lithos.search.embedding.transformer_models import MULTILINGUAL, TransformerModel
 from lithos.server.settings import ServerConfig
 from lithos.upkeep.checks import checks_storage
 from lithos.upkeep.checks.checks import run_check

@@ -19,7 +19,7 @@ import outcome
 from attrs import frozen
 from numpy.typing import NDArray
 
-from lithos.search.index.builtin_model import (
+from lithos.search.embedding.builtin_model import (
     BUILTIN,
     FORMER,
     FORMER_SHA256,
@@ -27,7 +27,7 @@ from lithos.search.index.builtin_model import (
     find_builtin,
     read_builtin,
 )
-from lithos.search.index.tokenizer import TOKEN, RunTokens, splits_at_runs
+from lithos.search.embedding.tokenizer import TOKEN, RunTokens, splits_at_runs
 
 if TYPE_CHECKING:
     from model2vec import StaticModel

@@ -21,8 +21,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
-from lithos.search.index import embedder as embedder_module
-from lithos.search.index.embedder import BUILTIN, Embedder, EmbedderUnavailable, load_embedder
+from lithos.search.embedding import embedder as embedder_module
+from lithos.search.embedding.embedder import BUILTIN, Embedder, EmbedderUnavailable, load_embedder
 
 WORDS = ["[UNK]", *["red", "green", "blue", "stone", "water", "fire", "light", "dark"]]
 
@@ -321,7 +321,7 @@ def test_importing_the_stores_does_not_import_the_model_library() -> None:
     Commands without embedding should not need this time.
     """
     program = (
-        "import sys, lithos.search.index.embedder, lithos.search.index.vectors; "
+        "import sys, lithos.search.embedding.embedder, lithos.search.index.vectors; "
         "print(sorted({'model2vec', 'huggingface_hub', 'tokenizers'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

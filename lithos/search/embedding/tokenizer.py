@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import numpy as np
 
-from lithos.search.index.builtin_model import FORMER, read_tokenizer
+from lithos.search.embedding.builtin_model import FORMER, read_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lithos.search.index.builtin_model import BUILTIN, FORMER, FORMER_SHA256, find_builtin
+from lithos.search.embedding.builtin_model import BUILTIN, FORMER, FORMER_SHA256, find_builtin
+from lithos.search.embedding.embedder import Embedder, EmbedderIdentity, load_embedder
 from lithos.search.index.chunk_rows import encode_rows
-from lithos.search.index.embedder import Embedder, EmbedderIdentity, load_embedder
 from tests.servers import load_once
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lithos.search.index.transformer_models import MULTILINGUAL
+from lithos.search.embedding.transformer_models import MULTILINGUAL
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "models" / "accurate-multi"

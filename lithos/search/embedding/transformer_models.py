@@ -15,7 +15,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from lithos.search.index.embedder import STORED_DTYPE, EmbedderIdentity
+from lithos.search.embedding.embedder import STORED_DTYPE, EmbedderIdentity
 from lithos.search.ranking import calibrations
 
 #: Number of values of a vector, in both models.

@@ -24,8 +24,8 @@ import numpy as np
 import outcome
 
 from lithos.kernel.values.errors import IndexFailed
-from lithos.search.index.embedder import EmbedderUnavailable, Matrix, explaining
-from lithos.search.index.transformer_models import DIMS, ENGLISH, TransformerModel
+from lithos.search.embedding.embedder import EmbedderUnavailable, Matrix, explaining
+from lithos.search.embedding.transformer_models import DIMS, ENGLISH, TransformerModel
 
 #: Maximum number of tokens of a text. All later tokens are ignored.
 LONGEST: Final = 256

@@ -14,9 +14,9 @@ import pytest
 
 import lithos.models
 from lithos.kernel.values.errors import IndexFailed
-from lithos.search.index import transformer
-from lithos.search.index.embedder import EmbedderUnavailable
-from lithos.search.index.transformer import (
+from lithos.search.embedding import transformer
+from lithos.search.embedding.embedder import EmbedderUnavailable
+from lithos.search.embedding.transformer import (
     LONGEST,
     QUERIES_KEPT,
     TOKENS_AT_ONCE,
@@ -26,7 +26,7 @@ from lithos.search.index.transformer import (
     is_installed,
     load_transformer,
 )
-from lithos.search.index.transformer_models import DIMS, ENGLISH, MULTILINGUAL, TransformerModel
+from lithos.search.embedding.transformer_models import DIMS, ENGLISH, MULTILINGUAL, TransformerModel
 from lithos.search.ranking import calibrations
 
 FOLDER = Path(next(iter(lithos.models.__path__))) / "accurate"
@@ -270,8 +270,8 @@ def test_model_and_stored_vectors_can_be_loaded_in_either_order(tmp_path: Path, 
     program = "\n".join(
         [
             "from pathlib import Path",
-            "from lithos.search.index.transformer import load_transformer",
-            "from lithos.search.index.transformer_models import ENGLISH",
+            "from lithos.search.embedding.transformer import load_transformer",
+            "from lithos.search.embedding.transformer_models import ENGLISH",
             "from lithos.search.index.vectors import VectorIndex",
             *order,
             "print('both')",

@@ -12,8 +12,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import BertPreTokenizer, Whitespace
 
-from lithos.search.index.builtin_model import BUILTIN, FORMER
-from lithos.search.index.tokenizer import (
+from lithos.search.embedding.builtin_model import BUILTIN, FORMER
+from lithos.search.embedding.tokenizer import (
     LONGEST_KEPT,
     TOKEN,
     RunPieces,
