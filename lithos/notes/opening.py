@@ -14,6 +14,7 @@ from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.files.displaced import DISPLACED, CopyMerges, Displaced, Moves
 from lithos.notes.files.files import EXCHANGED, NoteFiles
+from lithos.notes.files.linked_folders import LINKED_NAME, LinkedFolders
 from lithos.notes.files.manifest import Manifest
 from lithos.notes.files.values import Kept
 from lithos.notes.files.vault_settings import VaultSettings
@@ -38,12 +39,20 @@ def project_rules(index: IndexConfig, folders: AgentsConfig) -> ProjectRules:
 
 def open_notes(storage: StorageConfig) -> NoteFiles:
     """Open the note files with the current ignore rules. Blocks."""
-    place = storage.data_dir / ".lithos" / EXCHANGED
+    private = storage.data_dir / ".lithos"
+    place, linked = private / EXCHANGED, LinkedFolders(private / LINKED_NAME)
+    linked.refresh()
     if storage.vault is None:
-        return NoteFiles(storage.notes_folder, ignored=Ignored.of(storage.ignore or ()), place=place)
+        ignored = Ignored.of(storage.ignore or ())
+        return NoteFiles(storage.notes_folder, ignored=ignored, place=place, linked=linked)
     settings = VaultSettings(storage.vault, storage.ignore)
     return NoteFiles(
-        storage.vault, ignored=settings.read(), is_foreign=True, place=place, reread=settings.read_again
+        storage.vault,
+        ignored=settings.read(),
+        is_foreign=True,
+        place=place,
+        reread=settings.read_again,
+        linked=linked,
     )
 
 

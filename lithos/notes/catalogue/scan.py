@@ -315,7 +315,7 @@ def scan_folder(
     missing = [
         rows[path]
         for path in absent
-        if path not in hidden and rows[path].note.id not in entries and not files.ignored.covers(path)
+        if path not in hidden and rows[path].note.id not in entries and not files.excludes(path)
     ]
     vanished = _choose_kept(missing, rows, entries, rule)
     entries |= {row.note.id: row for row in vanished}
