@@ -14,10 +14,10 @@ from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.files.displaced import DISPLACED, CopyMerges, Displaced, Moves
 from lithos.notes.files.files import EXCHANGED, NoteFiles
-from lithos.notes.files.linked_folders import LINKED_NAME, LinkedFolders
 from lithos.notes.files.manifest import Manifest
 from lithos.notes.files.values import Kept
 from lithos.notes.files.vault_settings import VaultSettings
+from lithos.notes.linked.linked_folders import LINKED_NAME, LinkedFolders
 from lithos.notes.model.ignored import Ignored
 from lithos.notes.model.note_projects import ProjectRules
 from lithos.notes.settings import AgentsConfig, IndexConfig

@@ -20,12 +20,10 @@ from typing import Final, TypeVar
 
 from attrs import evolve
 
-from lithos.notes.files.linked_folders import LinkedFolders
 from lithos.notes.files.placeholders import find_in_cloud
 from lithos.notes.files.protection import Protection, probe_protection
 from lithos.notes.files.read_lease import SaveBytes, Watch, check_regular, recover_folder, settle
 from lithos.notes.files.replacing import Replacing, check_writable, make_folders, sync_folder, try_writing
-from lithos.notes.files.roots import Root, Roots
 from lithos.notes.files.system_calls import KernelCalls, SystemCalls
 from lithos.notes.files.tree import is_inside, resolve_below, walk_notes
 from lithos.notes.files.values import (
@@ -45,6 +43,8 @@ from lithos.notes.files.values import (
     Remove,
     state_of,
 )
+from lithos.notes.linked.linked_folders import LinkedFolders
+from lithos.notes.linked.roots import Root, Roots
 from lithos.notes.model.ignored import Ignored
 
 #: Name of the folder in `.lithos` for exchanged files.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lithos.notes.files.files import NoteFiles
-from lithos.notes.files.linked_folders import LINKED_NAME, LinkedFolder, LinkedFolders
+from lithos.notes.linked.linked_folders import LINKED_NAME, LinkedFolder, LinkedFolders
 from lithos.notes.files.lookup import find_note, is_there, linked_identities
 from lithos.notes.files.values import (
     FileChanged,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from attrs import define, field
 
-from lithos.notes.files.linked_folders import LinkedFolder, LinkedFolders
 from lithos.notes.files.replacing import Replacing
 from lithos.notes.files.tree import is_inside
+from lithos.notes.linked.linked_folders import LinkedFolder, LinkedFolders
 
 
 @define(eq=False)
