@@ -26,10 +26,14 @@ from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 log = get_logger("lithos.app")
 
 
-def style_of(storage: StorageConfig) -> VaultStyle:
-    """Return the rules for reading and writing the notes of a configuration."""
+def style_of(storage: StorageConfig, files: NoteFiles | None = None) -> VaultStyle:
+    """Return the rules for reading and writing the notes of a configuration.
+
+    With `files`, the rules spare the files of linked folders.
+    """
     base = PLAIN if storage.vault is None else VaultStyle.of_foreign()
-    return evolve(base, knows_copies=storage.conflict_copies != "ignore")
+    style = evolve(base, knows_copies=storage.conflict_copies != "ignore")
+    return style if files is None else evolve(style, is_kept_elsewhere=files.is_linked)
 
 
 def project_rules(index: IndexConfig, folders: AgentsConfig) -> ProjectRules:

@@ -18,4 +18,5 @@ def survey_of(config: Config, now: datetime) -> CheckedVault:
     """
     storage = config.of(StorageConfig)
     projects = project_rules(config.of(IndexConfig), config.of(AgentsConfig))
-    return survey_notes(storage.data_dir, open_notes(storage), now, style_of(storage), projects)
+    files = open_notes(storage)
+    return survey_notes(storage.data_dir, files, now, style_of(storage, files), projects)

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
+import trio
 
 from lithos.adopt.files_adopting import Adoption
 from lithos.adopt.files_memory import MemoryFolder
@@ -70,11 +71,13 @@ async def test_adopted_files_are_notes_without_a_changed_byte(tmp_path, memory):
     """Behaviour 322."""
     before = bytes_of(memory)
     async with adopted(tmp_path / "data", memory) as lithos:
-        await lithos.server.searchable()
-        assert await lithos.found("zeppelin", mode="fulltext") == ["deploys"]
+        with trio.fail_after(60):
+            while await lithos.found("zeppelin", mode="fulltext") != ["deploys"]:
+                await trio.sleep(0.01)
         note = await lithos.read(at(lithos, INDEX).note.id)
         assert note["content"] == "- Deploys run on Fridays: [[deploys]]"
-        assert [link["resolved"] for link in note["links"]] == [True] or note["links"]
+        graph = lithos.server.get(Catalogue).graph.counts()
+        assert (graph.edges, graph.unresolved) == (1, 0)
     assert bytes_of(memory) == before
     assert not (tmp_path / "data" / "knowledge" / "memory").exists()
 
@@ -106,9 +109,9 @@ async def test_edit_by_an_agent_changes_only_the_edited_text(server, memory):
     answer = await server.call(
         "lithos_note_edit",
         id=note_id,
-        op="replace",
-        old_string="Fridays",
-        new_string="Tuesdays",
+        op="find_replace",
+        find="Fridays",
+        text="Tuesdays",
         agent="ada",
     )
     assert answer["status"] == "updated", answer
@@ -129,7 +132,7 @@ async def test_versions_of_adopted_notes_survive_a_restart(tmp_path, memory):
     async with adopted(data, memory) as lithos:
         note_id = at(lithos, INDEX).note.id
         for number in range(3):
-            await lithos.call("lithos_note_edit", id=note_id, op="append", content=f"- {number}", agent="ada")
+            await lithos.call("lithos_note_edit", id=note_id, op="append", text=f"- {number}", agent="ada")
         assert at(lithos, INDEX).note.version == 4
     async with serving(data, **WATCHING) as lithos:
         entry = at(lithos, INDEX)

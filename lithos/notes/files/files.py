@@ -82,7 +82,7 @@ class NoteFiles:
         self.is_foreign = is_foreign
         self._calls = calls or KernelCalls()
         self._place = place
-        self.linked = linked or LinkedFolders()
+        self.linked = LinkedFolders() if linked is None else linked
         self._roots = Roots(str(root), self.linked)
         #: Queue of files that `apply` displaced. The threads of `apply` append to the queue, and `take_kept`
         #: empties it.
@@ -115,6 +115,10 @@ class NoteFiles:
             return is_linked_anew
         self.ignored = found
         return True
+
+    def is_linked(self, path: str) -> bool:
+        """Return whether a note is in a linked folder."""
+        return self.linked.find(path) is not None
 
     def excludes(self, path: str) -> bool:
         """Return whether a file is ignored, or was in a folder that is no longer linked.

@@ -196,7 +196,8 @@ class Reading:
         for head in apply_changes(self.mapping, changes, self.layout.newline, read_item):
             data = _encode(_assemble(self.layout, head, body))
             with suppress(UnreadableNote):
-                new = open_document(data, self.path, self.modified_at, None, strict)
+                stand_in = self.document.note.id if self.style.is_bare else None
+                new = open_document(data, self.path, self.modified_at, stand_in, strict)
                 if is_right(new):
                     return data, new
         raise UnreadableNote(
@@ -392,6 +393,7 @@ def open_document(
     data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
 ) -> Reading:
     """Parse a file for reading and rewriting. Raise the errors of `parse_document`."""
+    style = style.at(path)
     layout = read_layout(data, keeps_heading=style.is_foreign)
     fields: dict[str, Any] = {"created_at": modified_at, "updated_at": modified_at}
     try:
@@ -473,7 +475,7 @@ def _changes(old: Reading, new: Note) -> KeyChanges:
     owned, minimal = old.owned, old.style.minimal_frontmatter
     is_older = older_source(old.nodes, old.mapping.values) is not None
     if minimal:
-        forced = set(_ADDED) - owned.values.keys()
+        forced = set() if old.style.is_bare else set(_ADDED) - owned.values.keys()
     else:
         forced = (after.keys() - old.nodes.keys() - owned.prefixed) | (
             _DEFAULT_FROM_FILE - owned.values.keys()
@@ -543,10 +545,10 @@ def _replaced_body(old: Reading, title: str, given: str) -> str:
     If the content is unchanged, the bytes around it do not change.
     """
     content, tail, newline = trim_content(given), tail_of(given), old.layout.newline
-    has_its_heading = old.style.is_foreign or old.title_heading is not None
+    has_its_heading = old.style.is_foreign or old.style.is_bare or old.title_heading is not None
     if content == old.document.content and has_its_heading:
         body = _kept_body(old, title)
-    elif old.style.is_foreign:
+    elif old.style.is_foreign or (old.style.is_bare and old.title_heading is None):
         body = _spared_body(old.layout, content)
     else:
         body = _body(old.heading_for(title), content, newline)
