@@ -578,6 +578,8 @@ def _assemble(layout: Layout, head: str, body: str) -> str:
         closing = layout.text[layout.yaml_end : layout.body_start]
         gap = "" if closing.endswith("\n") or not body else newline
         return f"{layout.text[: layout.yaml_start]}{head}{closing}{gap}{body}"
+    if not head:
+        return layout.text[: layout.yaml_start] + body
     gap = "" if not body or body.startswith(("\n", "\r\n")) else newline
     return f"{layout.text[: layout.yaml_start]}---{newline}{head}---{newline}{gap}{body}"
 
