@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from lithos.kernel.capability import Capability
+from lithos.adopt.service_indexes import IndexTrimming, make_loaded
+from lithos.kernel.capability import Background, Capability
 
-ADOPT = Capability(name="adopt")
+ADOPT = Capability(
+    name="adopt",
+    makers=(make_loaded, IndexTrimming),
+    background=(Background(IndexTrimming, IndexTrimming.run),),
+    checks=("lithos.adopt.checks",),
+)

@@ -47,6 +47,8 @@ class MemoryClient:
     most_bytes: int
     #: Names under which the client introduces itself over MCP, in lower case.
     called: tuple[str, ...]
+    #: Whether Lithos may move lines of the index. Codex writes its summary anew, in a form of its own.
+    may_be_trimmed: bool = False
 
     def excess(self, data: bytes) -> str:
         """Return how far an index exceeds the limits of the client, or "" if the whole index is loaded."""
@@ -67,6 +69,7 @@ CLIENTS: Final[Mapping[str, MemoryClient]] = {
         most_lines=200,
         most_bytes=25_000,
         called=("claude-code", "claude code"),
+        may_be_trimmed=True,
     ),
     # A token of English text has about 4 bytes. With 20,000 bytes, text of other languages may be cut.
     "codex": MemoryClient(

@@ -36,9 +36,10 @@ def style_of(storage: StorageConfig, files: NoteFiles | None = None) -> VaultSty
     return style if files is None else evolve(style, is_kept_elsewhere=files.is_linked)
 
 
-def project_rules(index: IndexConfig, folders: AgentsConfig) -> ProjectRules:
-    """Return the rules that find the projects of a note."""
-    return ProjectRules(index.project_property, folders.projects)
+def project_rules(index: IndexConfig, folders: AgentsConfig, files: NoteFiles | None = None) -> ProjectRules:
+    """Return the rules that find the projects of a note. With `files`, linked folders count too."""
+    rules = ProjectRules(index.project_property, folders.projects)
+    return rules if files is None else evolve(rules, of_linked=files.linked.project_of)
 
 
 def open_notes(storage: StorageConfig) -> NoteFiles:

@@ -258,6 +258,7 @@ def render_document(document: Document, path: str = "", style: VaultStyle = PLAI
 
     Raise `UnreadableNote` if no file would read back as `document`.
     """
+    style = style.at(path)
     expected = _expected(document.note, trim_content(document.content), style)
     note = expected.note
     values = {**_new_values(note, path, style), **note.extra}

@@ -111,6 +111,11 @@ class LinkedFolders:
                     return found
         return None
 
+    def project_of(self, path: str) -> str:
+        """Return the key of the linked folder that contains a path, or "" for none."""
+        found = self.find(path)
+        return "" if found is None else found.project
+
     def has_left(self, path: str) -> bool:
         """Return whether a path was in a linked folder that is no longer linked."""
         return bool(self.former) and path.startswith(tuple(f"{each}/" for each in self.former))
