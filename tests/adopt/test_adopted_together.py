@@ -97,7 +97,7 @@ def test_edits_of_agents_and_a_person_are_kept_while_a_session_writes(tmp_path: 
         assert {each["status"] for each in edits} <= {"updated", "error"}
         with index.open("a") as file:
             file.write("- of a person\n")
-        until(lambda: "- of a person" in call_tool(server, "lithos_read", id=note_id)["content"])
+        until(lambda: "- of a person" in versions_of(server, note_id)[0])
         texts = versions_of(server, note_id)
     displaced = tmp_path / "data" / ".lithos" / "displaced"
     texts += [path.read_text() for path in displaced.glob("*") if path.suffix != ".json"]

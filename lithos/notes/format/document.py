@@ -549,7 +549,9 @@ def _replaced_body(old: Reading, title: str, given: str) -> str:
     has_its_heading = old.style.is_foreign or old.style.is_bare or old.title_heading is not None
     if content == old.document.content and has_its_heading:
         body = _kept_body(old, title)
-    elif old.style.is_foreign or (old.style.is_bare and old.title_heading is None):
+    elif old.style.is_bare and old.title_heading is not None:
+        body = _titled_body(old.layout, old.title_heading, old.heading_for(title), content)
+    elif old.style.is_foreign or old.style.is_bare:
         body = _spared_body(old.layout, content)
     else:
         body = _body(old.heading_for(title), content, newline)
@@ -564,6 +566,16 @@ def _spared_body(layout: Layout, content: str) -> str:
     before, after = rest[: len(rest) - len(rest.lstrip())], rest[len(rest.rstrip()) :]
     text = content.replace("\n", newline)
     return before[: before.rfind("\n") + 1] + text + after[max(after.find(newline), 0) :]
+
+
+def _titled_body(layout: Layout, heading: TitleHeading, title: str, content: str) -> str:
+    """Return the body with new content below its title. The blank lines around the text do not change."""
+    newline, rest = layout.newline, layout.text[heading.end :]
+    before = layout.text[layout.body_start : heading.start] + title
+    gap, after = rest[: len(rest) - len(rest.lstrip())], rest[len(rest.rstrip()) :]
+    if not rest.strip() or not content:
+        gap, after = newline * 2 if content else "", newline
+    return before + gap + content.replace("\n", newline) + after
 
 
 def _kept_body(old: Reading, title: str) -> str:
