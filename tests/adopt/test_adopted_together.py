@@ -72,7 +72,7 @@ def test_sessions_that_read_the_same_text_are_merged(tmp_path: Path):
         first, second = Session(index, "- of the first"), Session(index, "- of the second")
         first.signal()
         first.end()
-        until(lambda: call_tool(server, "lithos_read", path=INDEX)["version"] == 2)
+        until(lambda: len(versions_of(server, note_id)) == 2)
         second.signal()
         second.end()
         whole = "# Memory\n\n- start\n- of the second\n- of the first\n"

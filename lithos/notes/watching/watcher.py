@@ -90,6 +90,8 @@ class Watcher:
         self._listening: FolderWatch | None = None
         self._probe: Probe | None = None
         self._is_armed = False
+        #: True if the watch ends only because another watch must cover other folders.
+        self._is_rearming = False
         self._identity: tuple[int, int] | None = None
         #: The linked folders that existed at the last check, with their devices and inodes.
         self._linked: tuple[tuple[str, int, int], ...] = ()
@@ -141,7 +143,8 @@ class Watcher:
                 self._tell("listening", f"file system notifications failed: {failure}")
                 self._give_up_listening(trio.current_time())
             self._is_armed = False
-            await trio.sleep(RETRY)
+            await trio.sleep(0 if self._is_rearming else RETRY)
+            self._is_rearming = False
 
     def _give_up_listening(self, now: float) -> None:
         """Fall back to polling if listening keeps failing.
@@ -267,6 +270,7 @@ class Watcher:
         if linked != self._linked:
             log.info("linked folders changed", before=len(self._linked), now=len(linked))
             self._linked = linked
+            self._is_rearming = self._is_armed
             self._stop_listening()  # The next watch covers the new folders.
             self._seen = None
             self._compare()
