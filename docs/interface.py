@@ -149,7 +149,7 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "note.deleted": (f"A note was deleted. {_APPROVED}", ("id", "path")),
     "note.renamed": (f"A note file moved; its id stays. {_APPROVED}", ("id", "src_path", "dest_path")),
     "note.conflict_copy": ("Another machine's version of a note was found.", ("id", "title", "path", "copy")),
-    "memory.trimmed": (
+    "note.trimmed": (
         "Lines of an adopted index moved to a topic file (`memory.trim`).",
         ("id", "title", "path", "topic_id", "topic_path", "lines", "version"),
     ),

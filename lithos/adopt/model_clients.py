@@ -47,7 +47,7 @@ class MemoryClient:
     most_bytes: int
     #: Names under which the client introduces itself over MCP, in lower case.
     called: tuple[str, ...]
-    #: Whether Lithos may move lines of the index. Codex writes its summary anew, in a form of its own.
+    #: Whether Lithos may move lines of the index. Codex writes its summary again, in a form of its own.
     may_be_trimmed: bool = False
 
     def excess(self, data: bytes) -> str:

@@ -21,7 +21,7 @@ from lithos.kernel.actors.threads import Threads
 from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.errors import LithosError
-from lithos.kernel.values.events import MEMORY_TRIMMED, NOTE_CREATED, NOTE_UPDATED, Event, EventDraft
+from lithos.kernel.values.events import NOTE_CREATED, NOTE_TRIMMED, NOTE_UPDATED, Event, EventDraft
 from lithos.kernel.values.limits import TITLE
 from lithos.kernel.values.projects import same_project
 from lithos.memory.context.request import LoadedNotes
@@ -50,7 +50,7 @@ _ATTEMPTS: Final = 5
 
 @frozen
 class LoadedIndexes(LoadedNotes):
-    """The index files that a client loads by itself at the start of a session."""
+    """The index files that a client loads on its own at the start of a session."""
 
     _files: NoteFiles
 
@@ -65,7 +65,7 @@ class LoadedIndexes(LoadedNotes):
 
 
 def make_loaded(files: NoteFiles) -> LoadedNotes:
-    """Return the notes that clients load by themselves."""
+    """Return the notes that clients load on their own."""
     return LoadedIndexes(files)
 
 
@@ -199,7 +199,7 @@ class IndexTrimming:
             "version": done.version,
         }
         draft = EventDraft(
-            type=MEMORY_TRIMMED,
+            type=NOTE_TRIMMED,
             agent=AGENT,
             payload=payload,
             timestamp=self._clock(),

@@ -1,4 +1,4 @@
-"""`lithos adopt` with a fake home: what is found, linked, copied, listed, removed and refused."""
+"""`lithos adopt` with a fake home: folders that it finds, links, copies, lists, removes and refuses."""
 
 from __future__ import annotations
 

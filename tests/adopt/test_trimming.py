@@ -1,4 +1,4 @@
-"""Trimming of an index: what moves, where it moves, and what is told about it."""
+"""Trimming of an index: the moved lines, their topic file, and the event."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ async def test_long_index_is_trimmed_only_on_request(tmp_path: Path, trims: bool
             assert (memory / "MEMORY.md").read_text() == whole
             assert [path.name for path in memory.iterdir()] == ["MEMORY.md"]
             return
-        await until(lambda: "memory.trimmed" in [kind for kind, _ in lithos.events()])
-        [told] = [told for kind, told in lithos.events() if kind == "memory.trimmed"]
+        await until(lambda: "note.trimmed" in [kind for kind, _ in lithos.events()])
+        [told] = [told for kind, told in lithos.events() if kind == "note.trimmed"]
         index = (memory / "MEMORY.md").read_text()
         topic = (memory / "older-entries.md").read_text()
         assert not CLAUDE.excess(index.encode())

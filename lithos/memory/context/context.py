@@ -224,7 +224,7 @@ class Context:
     def _without_loaded(
         self, notes: Sequence[ContextCandidate], request: ContextRequest
     ) -> Sequence[ContextCandidate]:
-        """Return the candidates without those that the client has loaded by itself."""
+        """Return the candidates without those that the client has loaded on its own."""
         loaded = self._loaded
         if loaded is None:
             return notes

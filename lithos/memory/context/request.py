@@ -31,7 +31,7 @@ class WaitingKeys(Protocol):
 
 
 class LoadedNotes(Protocol):
-    """Notes that clients load by themselves at the start of a session, so that no briefing repeats them."""
+    """Notes that clients load on their own at the start of a session, so that no briefing repeats them."""
 
     def has(self, path: str, agent: str | None, project: str | None) -> bool:
         """Return whether the client of an agent has loaded a note when it works on a project."""

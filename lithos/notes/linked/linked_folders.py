@@ -53,7 +53,7 @@ class LinkedFolder:
 
 @define(eq=False)
 class LinkedFolders:
-    """The linked folders of a vault. Without a file, there are none. Reading and writing block."""
+    """The linked folders of a vault. Without a file, the list is empty. Reading and writing block."""
 
     _file: Path | None = None
     listed: tuple[LinkedFolder, ...] = field(default=(), init=False)

@@ -33,7 +33,7 @@ from lithos.upkeep.console.summary import Summary, shared_summary
 TYPES: Final[Mapping[str, str]] = {
     "note.created": "note created", "note.updated": "note updated", "note.deleted": "note deleted",
     "note.renamed": "note renamed", "note.conflict_copy": "conflict copy",
-    "memory.trimmed": "index trimmed",
+    "note.trimmed": "index trimmed",
     "task.created": "task created", "task.updated": "task updated",
     "task.claimed": "task claimed", "task.released": "claim released", "task.claim_expired": "claim expired",
     "task.ready": "task ready", "task.completed": "task completed", "task.cancelled": "task cancelled",
@@ -47,7 +47,6 @@ TYPES: Final[Mapping[str, str]] = {
 GROUPS: Final[Mapping[str, str]] = {
     "note": "all note events", "task": "all task events", "finding": "findings", "edge": "relations",
     "agent": "agents", "proposal": "all proposal events",
-    "memory": "adopted memory",
 }  # fmt: skip
 #: Types of events that Lithos causes on its own. The feed shows these events only on request.
 MACHINERY: Final = frozenset(("agent.registered", "task.ready", "reindex_complete"))
