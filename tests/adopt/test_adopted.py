@@ -12,10 +12,14 @@ import trio
 
 from lithos.adopt.files_adopting import Adoption
 from lithos.adopt.files_memory import MemoryFolder
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.projects import working_in
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.watching.guard import DeletionGuard
 from lithos.notes.watching.watcher import Watcher
+from lithos.upkeep.maintenance.backup import back_up
+from lithos.upkeep.maintenance.doctor import examine_all, make_patient
 from tests.servers import Lithos, serving, until
 
 pytestmark = pytest.mark.needs("adopt")
@@ -191,3 +195,68 @@ async def test_notes_of_a_folder_that_is_away_are_kept(tmp_path, memory, leaves_
         assert at(lithos, INDEX).note.id in ids
         assert lithos.server.get(DeletionGuard).vanished == 0
         assert os.listdir(memory) == ["MEMORY.md"]
+
+
+async def test_adopted_notes_have_a_project_and_a_client(server, memory):
+    rows = (await server.call("lithos_list", path_prefix=PREFIX))["items"]
+    assert {(row["project"], row["client"]) for row in rows} == {("github.com/acme/shop", "claude-code")}
+    note = await server.read(at(server, INDEX).note.id)
+    assert note["client"] == "claude-code"
+    assert "project" not in (memory / "MEMORY.md").read_text()
+    assert (await server.call("lithos_list", project="shop"))["total"] == 2
+
+
+@pytest.mark.parametrize(
+    ("agent", "project", "has_index"),
+    [
+        ("claude-code@laptop", "github.com/acme/shop", False),
+        ("claude-code", "github.com/acme/other", True),
+        ("codex@laptop", "github.com/acme/shop", True),
+    ],
+)
+async def test_briefing_leaves_out_the_index_that_the_client_loads(server, agent, project, has_index):
+    with trio.fail_after(60):
+        while len(await server.found("deploys", mode="fulltext")) != 2:
+            await trio.sleep(0.01)
+    with working_in(project):
+        answer = await server.call("lithos_context", query="when do deploys run", agent_id=agent, project="*")
+    paths = {item["path"] for item in answer["items"]}
+    assert (INDEX in paths) is has_index
+    assert f"{PREFIX}/deploys.md" in paths
+
+
+async def test_session_that_overwrites_another_is_merged_in_the_background(server, memory):
+    """Behaviour 323."""
+    text = (memory / "MEMORY.md").read_text()
+    (memory / "MEMORY.md").write_text(f"{text}- one\n")
+    await until(lambda: at(server, INDEX).note.version == 2)
+    (memory / "MEMORY.md").write_text(f"{text}- two\n")
+    await until(lambda: (memory / "MEMORY.md").read_text() == f"{text}- two\n- one\n")
+
+
+async def test_backup_contains_adopted_notes(tmp_path, memory):
+    async with adopted(tmp_path / "data", memory):
+        pass
+    config = Config(storage=StorageConfig(data_dir=tmp_path / "data"))
+    back_up(config, tmp_path / "copy")
+    copied = tmp_path / "copy" / "knowledge" / PREFIX
+    assert bytes_of(copied) == bytes_of(memory)
+    assert not (tmp_path / "copy" / ".lithos" / "linked-folders.json").exists()
+
+
+async def test_doctor_reports_a_missing_folder_and_a_long_index(tmp_path, memory):
+    """Behaviour 325."""
+    (memory / "MEMORY.md").write_text("- x\n" * 300)
+    adopt(tmp_path / "data", memory)
+    (tmp_path / "data" / "knowledge").mkdir()
+    [told] = await told_by_doctor(tmp_path / "data")
+    assert told.startswith("memory/claude-code/shop/MEMORY.md has 300 lines of at most 200")
+    memory.rename(tmp_path / "elsewhere")
+    [told] = await told_by_doctor(tmp_path / "data")
+    assert "is missing" in told
+
+
+async def told_by_doctor(data: Path) -> list[str]:
+    config = Config(storage=StorageConfig(data_dir=data))
+    results = {each.name: each for each in await examine_all(make_patient(config), lambda _: None)}
+    return [each.cause for each in results["adopted memory"].findings if each.way_out]
