@@ -38,8 +38,8 @@ def style_of(storage: StorageConfig, files: NoteFiles | None = None) -> VaultSty
 
 def project_rules(index: IndexConfig, folders: AgentsConfig, files: NoteFiles | None = None) -> ProjectRules:
     """Return the rules that find the projects of a note. With `files`, linked folders count too."""
-    rules = ProjectRules(index.project_property, folders.projects)
-    return rules if files is None else evolve(rules, of_linked=files.linked.project_of)
+    linked = LinkedFolders() if files is None else files.linked
+    return ProjectRules(index.project_property, folders.projects, of_linked=linked.project_of)
 
 
 def open_notes(storage: StorageConfig) -> NoteFiles:
