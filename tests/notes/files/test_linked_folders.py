@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from lithos.notes.files.files import NoteFiles
-from lithos.notes.linked.linked_folders import LINKED_NAME, LinkedFolder, LinkedFolders
 from lithos.notes.files.lookup import find_note, is_there, linked_identities
 from lithos.notes.files.values import (
     FileChanged,
@@ -21,6 +20,7 @@ from lithos.notes.files.values import (
     Remove,
     digest_of,
 )
+from lithos.notes.linked.linked_folders import LINKED_NAME, LinkedFolder, LinkedFolders
 from lithos.notes.model.plan import VanishRule, plan_vanished
 
 PREFIX = "memory/claude-code/shop"
