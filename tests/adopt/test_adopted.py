@@ -260,3 +260,30 @@ async def told_by_doctor(data: Path) -> list[str]:
     config = Config(storage=StorageConfig(data_dir=data))
     results = {each.name: each for each in await examine_all(make_patient(config), lambda _: None)}
     return [each.cause for each in results["adopted memory"].findings if each.way_out]
+
+
+async def test_edits_add_no_key_in_a_served_vault_either(tmp_path, memory):
+    """Behaviour 322."""
+    data = tmp_path / "data"
+    adopt(data, memory)
+    async with serving(data, storage={"vault": True}, server={"watch_files": True}) as lithos:
+        note_id = at(lithos, f"{PREFIX}/deploys.md").note.id
+        await lithos.write("deploys", "The airship deploys.", id=note_id)
+        assert (memory / "deploys.md").read_text() == "---\nname: deploys\n---\nThe airship deploys.\n"
+        await lithos.call("lithos_note_edit", id=note_id, op="append", text="Twice.", agent="ada")
+        assert (memory / "deploys.md").read_text().endswith("The airship deploys.\n\nTwice.\n")
+        versions = (await lithos.call("lithos_history", id=note_id))["versions"]
+        assert [row["version"] for row in versions][:2] == [3, 2]
+        await lithos.call("lithos_restore", id=note_id, version=2, agent="ada")
+        assert (memory / "deploys.md").read_text() == "---\nname: deploys\n---\nThe airship deploys.\n"
+
+
+async def test_deleted_memory_file_is_restored_in_its_folder(server, memory):
+    note_id = at(server, f"{PREFIX}/deploys.md").note.id
+    before = (memory / "deploys.md").read_bytes()
+    await server.call("lithos_note_edit", id=note_id, op="append", text="More.", agent="ada")
+    await server.call("lithos_delete", id=note_id, agent="ada")
+    assert not (memory / "deploys.md").exists()
+    await server.call("lithos_restore", id=note_id, version=1, agent="ada")
+    assert (memory / "deploys.md").read_bytes() == before
+    assert at(server, f"{PREFIX}/deploys.md").note.id == note_id
