@@ -149,6 +149,10 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "note.deleted": (f"A note was deleted. {_APPROVED}", ("id", "path")),
     "note.renamed": (f"A note file moved; its id stays. {_APPROVED}", ("id", "src_path", "dest_path")),
     "note.conflict_copy": ("Another machine's version of a note was found.", ("id", "title", "path", "copy")),
+    "note.trimmed": (
+        "Lines of an adopted index moved to a topic file (`memory.trim`).",
+        ("id", "title", "path", "topic_id", "topic_path", "lines", "version"),
+    ),
     "proposal.created": ("An agent proposes a change, which waits for a person.", _PROPOSAL),
     "proposal.approved": ("A person approved a proposal: the note is changed.", _PROPOSAL),
     "proposal.rejected": (

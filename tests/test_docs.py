@@ -14,6 +14,9 @@ import pytest
 
 from docs.generate import ADVICE, FOLDER, find_differences, render_pages
 from docs.interface import EVENTS, HTTP_REFUSALS, QUERY, list_errors
+from lithos.adopt.files_adopting import Adoption
+from lithos.adopt.files_memory import MemoryFolder
+from lithos.adopt.settings import MemoryConfig
 from lithos.app.capabilities import all_tools
 from lithos.app.options import make_parser
 from lithos.events.journal.coordinator import Coordinator
@@ -21,6 +24,7 @@ from lithos.events.journal.messages import Flush
 from lithos.events.streams.frames import sse_frames
 from lithos.kernel.configuration.catalogue import SETTINGS
 from lithos.kernel.metrics import metric_names
+from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.events import REINDEX_COMPLETE, Event, EventDraft
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.scopes import Scope, WriteScopes
@@ -137,7 +141,9 @@ async def emit_proposals(lithos: Lithos, note: str, clock: Clock) -> None:
             )
 
 
-async def test_event_payloads_have_exactly_the_documented_keys(tmp_path: Path) -> None:
+async def test_event_payloads_have_exactly_the_documented_keys(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         await emit_all(lithos, clock)
@@ -159,6 +165,14 @@ async def test_event_payloads_have_exactly_the_documented_keys(tmp_path: Path) -
         await until(lambda: bool(list(lithos.server.get(Catalogue).copied())))
         lithos.first_seq = last
         await until(lambda: lithos.server.get(Coordinator).head > last)
+        told += lithos.events()
+        last = lithos.server.get(Coordinator).head
+    memory = tmp_path_factory.mktemp("memory")
+    (memory / "MEMORY.md").write_text("- a line\n" * 201)
+    Adoption.of(StorageConfig(data_dir=tmp_path)).adopt("claude-code", [MemoryFolder(memory, "")])
+    async with serving(tmp_path, settled=False, memory=MemoryConfig(trim=True)) as lithos:
+        lithos.first_seq = last
+        await until(lambda: bool(lithos.events()) and lithos.events()[-1][0] == "note.trimmed")
         told += lithos.events()
     # Events of approved changes have additional keys.
     assert {kind: [key for key in payload if key != "approved_by"] for kind, payload in told} == {

@@ -30,6 +30,7 @@ PACKAGES: Final = (
     "imports",
     "upkeep",
     "upkeep.evaluation",
+    "adopt",
     "vaults",
 )
 

@@ -17,6 +17,7 @@ from lithos.notes.files.files import EXCHANGED, NoteFiles
 from lithos.notes.files.manifest import Manifest
 from lithos.notes.files.values import Kept
 from lithos.notes.files.vault_settings import VaultSettings
+from lithos.notes.linked.linked_folders import LINKED_NAME, LinkedFolders
 from lithos.notes.model.ignored import Ignored
 from lithos.notes.model.note_projects import ProjectRules
 from lithos.notes.settings import AgentsConfig, IndexConfig
@@ -25,25 +26,38 @@ from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 log = get_logger("lithos.app")
 
 
-def style_of(storage: StorageConfig) -> VaultStyle:
-    """Return the rules for reading and writing the notes of a configuration."""
+def style_of(storage: StorageConfig, files: NoteFiles | None = None) -> VaultStyle:
+    """Return the rules for reading and writing the notes of a configuration.
+
+    With `files`, the rules spare the files of linked folders.
+    """
     base = PLAIN if storage.vault is None else VaultStyle.of_foreign()
-    return evolve(base, knows_copies=storage.conflict_copies != "ignore")
+    style = evolve(base, knows_copies=storage.conflict_copies != "ignore")
+    return style if files is None else evolve(style, is_kept_elsewhere=files.is_linked)
 
 
-def project_rules(index: IndexConfig, folders: AgentsConfig) -> ProjectRules:
-    """Return the rules that find the projects of a note."""
-    return ProjectRules(index.project_property, folders.projects)
+def project_rules(index: IndexConfig, folders: AgentsConfig, files: NoteFiles | None = None) -> ProjectRules:
+    """Return the rules that find the projects of a note. With `files`, linked folders count too."""
+    linked = LinkedFolders() if files is None else files.linked
+    return ProjectRules(index.project_property, folders.projects, of_linked=linked.project_of)
 
 
 def open_notes(storage: StorageConfig) -> NoteFiles:
     """Open the note files with the current ignore rules. Blocks."""
-    place = storage.data_dir / ".lithos" / EXCHANGED
+    private = storage.data_dir / ".lithos"
+    place, linked = private / EXCHANGED, LinkedFolders(private / LINKED_NAME)
+    linked.refresh()
     if storage.vault is None:
-        return NoteFiles(storage.notes_folder, ignored=Ignored.of(storage.ignore or ()), place=place)
+        ignored = Ignored.of(storage.ignore or ())
+        return NoteFiles(storage.notes_folder, ignored=ignored, place=place, linked=linked)
     settings = VaultSettings(storage.vault, storage.ignore)
     return NoteFiles(
-        storage.vault, ignored=settings.read(), is_foreign=True, place=place, reread=settings.read_again
+        storage.vault,
+        ignored=settings.read(),
+        is_foreign=True,
+        place=place,
+        reread=settings.read_again,
+        linked=linked,
     )
 
 

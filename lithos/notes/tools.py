@@ -27,6 +27,7 @@ from lithos.notes.service.row_kinds import ATTACHMENT, ATTACHMENTS_OFF, NOTE, re
 from lithos.notes.tools_rows import (
     NOTE_DEFAULTS,
     WRITTEN,
+    add_clients,
     add_copies,
     add_projects,
     compact_metadata,
@@ -467,6 +468,7 @@ class ReadTool:
             as_of=read_time("as_of", self.as_of),
         )
         row = read_row(found)
+        add_clients(using, [(found.entry, row)])
         if self.max_length and not using.get(ServerConfig).is_plain:
             room = max(self.max_length - len(found.content), LEAST_LISTED)
             cut_lists(row, ("outline", "links"), room)

@@ -15,6 +15,7 @@ from lithos.kernel.values.times import format_time, from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.first_lines import FirstLook
 from lithos.notes.catalogue.lineage import Lineage
+from lithos.notes.files.files import NoteFiles
 from lithos.notes.model.note import OWNED_KEYS, Note, NoteWarning
 from lithos.notes.model.paths import namespace_of
 from lithos.notes.model.versions import DELETED, VersionRow
@@ -95,6 +96,8 @@ def add_projects(using: Parts, shown: Iterable[tuple[Entry, dict[str, Any]]], *,
 
     Without a project of the session, only full answers and callers that ask for it (`is_asked`) get the key.
     """
+    shown = list(shown)
+    add_clients(using, shown)
     projects = using.get(Catalogue).projects
     if not projects:
         return
@@ -105,6 +108,15 @@ def add_projects(using: Parts, shown: Iterable[tuple[Entry, dict[str, Any]]], *,
         keys = projects.of(entry)
         if keys and (own is None or not ProjectFilter(own).passes(keys)):
             row["project"] = keys[0]
+
+
+def add_clients(using: Parts, shown: Iterable[tuple[Entry, dict[str, Any]]]) -> None:
+    """Add `client` to the row of each note in a linked folder: the program that keeps the file."""
+    linked = using.get(NoteFiles).linked
+    for entry, row in shown if linked else ():
+        found = linked.find(entry.path)
+        if found is not None:
+            row["client"] = found.client
 
 
 def metadata_row(note: Note, namespace: str) -> dict[str, Any]:

@@ -17,5 +17,6 @@ def survey_of(config: Config, now: datetime) -> CheckedVault:
     Blocks. Raises `FileNotFoundError` if the notes folder does not exist.
     """
     storage = config.of(StorageConfig)
-    projects = project_rules(config.of(IndexConfig), config.of(AgentsConfig))
-    return survey_notes(storage.data_dir, open_notes(storage), now, style_of(storage), projects)
+    files = open_notes(storage)
+    projects = project_rules(config.of(IndexConfig), config.of(AgentsConfig), files)
+    return survey_notes(storage.data_dir, files, now, style_of(storage, files), projects)

@@ -47,6 +47,10 @@ TYPED = {
     "care": ("care --open-tasks", 0),
     "worth": ("worth", 0),
     "projects": ("projects", 0),
+    "adopt": ("adopt codex --folder mem", 0),
+    "adopt --list": ("adopt --list", 0),
+    "adopt --remove": ("adopt codex --folder mem --remove", 0),
+    "adopt --copy": ("adopt codex --folder mem --copy", 0),
     "merge-driver": ("merge-driver base.md ours.md theirs.md", 0),
 }
 #: Commands that need a running server.
@@ -62,6 +66,8 @@ def test_every_command_prints_one_json_document_per_line(tmp_path: Path) -> None
     assert commands
     put_note(tmp_path / "data", "raft.md", "# Raft\n\nSee [[Paxos]].\n")
     (tmp_path / "tests.yaml").write_text("- question: raft\n  expect: [raft.md]\n")
+    (tmp_path / "mem").mkdir()
+    (tmp_path / "mem" / "MEMORY.md").write_text("- one\n")
     for side in ("base", "ours", "theirs"):
         (tmp_path / f"{side}.md").write_text("# Raft\n")
     (tmp_path / "memories.jsonl").write_text('{"text": "Agents vote."}\n')

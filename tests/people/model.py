@@ -105,7 +105,7 @@ class World:
         self.files = NoteFiles(root, self.calls)
         #: Folder for displaced files, on a file system where they cannot stay next to their notes.
         self.place = PrivateFolder(f"{root}-place", str(root)) if "beside" in lacking else None
-        self.files._replacing = Replacing(
+        self.files._roots.main.replacing = Replacing(
             self.calls,
             Protection(**{name: call not in lacking for name, call in NEEDED.items()}),
             self.files._kept.append,

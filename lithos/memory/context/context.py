@@ -17,11 +17,12 @@ from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Clock
+from lithos.kernel.values.projects import WORKING_IN
 from lithos.memory.briefing.briefing import Briefing, compose
 from lithos.memory.briefing.compact import compose_whole
 from lithos.memory.briefing.material import Material
 from lithos.memory.briefing.parts import TaskPart
-from lithos.memory.context.candidates import Candidates, RankedCandidates
+from lithos.memory.context.candidates import Candidates, ContextCandidate, RankedCandidates
 from lithos.memory.context.changes import (
     ActivityFilter,
     Changed,
@@ -32,7 +33,7 @@ from lithos.memory.context.changes import (
 )
 from lithos.memory.context.opening import OpeningReader
 from lithos.memory.context.passage_cache import Splits
-from lithos.memory.context.request import ContextAnswer, ContextRequest, check_request
+from lithos.memory.context.request import ContextAnswer, ContextRequest, LoadedNotes, check_request
 from lithos.memory.context.sources import SourceReader
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
@@ -114,8 +115,10 @@ class Context:
         texts: NoteTexts,
         coordination: Coordination,
         work: OpenWork,
+        loaded: LoadedNotes | None = None,
     ) -> None:
         self._others = others
+        self._loaded = loaded
         self._threshold = search.threshold
         self._candidates = Candidates(retrieve, search, catalogue, visibility)
         self._catalogue = catalogue
@@ -205,6 +208,7 @@ class Context:
             asked, is_followup=is_followup, ranking=ranking, may_widen=request.scope.may_widen
         )
         async with find as found:
+            found.notes = self._without_loaded(found.notes, request)
             material, is_degraded = await self._gather(request, found, sheet, changed, hits)
             yield BriefingMaterial(
                 material=material,
@@ -216,6 +220,16 @@ class Context:
                 troubles=troubles,
                 places={hit.id: hit for hit in hits},
             )
+
+    def _without_loaded(
+        self, notes: Sequence[ContextCandidate], request: ContextRequest
+    ) -> Sequence[ContextCandidate]:
+        """Return the candidates without those that the client has loaded on its own."""
+        loaded = self._loaded
+        if loaded is None:
+            return notes
+        agent, project = request.agent_id, WORKING_IN.get()
+        return [each for each in notes if not loaded.has(each.entry.path, agent, project)]
 
     async def _beside(self, request: ContextRequest) -> list[OtherHit]:
         """Return the best hit of each matching attachment. Strong hits come first.

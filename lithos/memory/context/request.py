@@ -30,6 +30,13 @@ class WaitingKeys(Protocol):
         """Return the number of waiting items by key. If no item waits, the mapping is empty."""
 
 
+class LoadedNotes(Protocol):
+    """Notes that clients load on their own at the start of a session, so that no briefing repeats them."""
+
+    def has(self, path: str, agent: str | None, project: str | None) -> bool:
+        """Return whether the client of an agent has loaded a note when it works on a project."""
+
+
 @frozen(kw_only=True)
 class ContextRequest:
     """The subject of a briefing: a query, a task, or both.

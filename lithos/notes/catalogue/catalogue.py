@@ -346,7 +346,9 @@ class Catalogue:
 
         If the update writes the creation time to the file, the known creation time is used.
         """
-        dated = note if self.style.minimal_frontmatter else self.with_creation(note, modified_at)
+        entry = self._by_id.get(note.id)
+        style = self.style if entry is None else self.style.at(entry.path)
+        dated = note if style.minimal_frontmatter else self.with_creation(note, modified_at)
         return not_ahead(dated, modified_at, now)
 
     def stand_in(self, path: str) -> str | None:

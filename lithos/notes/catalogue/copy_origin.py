@@ -163,7 +163,8 @@ class _Search:
 
     def _notes(self) -> Iterator[Entry]:
         folder = folder_of(self.path)
-        for name in _names_in(str(self.kinship.files.root), folder):
+        place = os.path.dirname(self.kinship.files.place(self.path))
+        for name in _names_in(place, ""):
             path = f"{folder}/{name}" if folder else name
             entry = self.kinship.at(path)
             if entry is None or path in (self.path, self.original):

@@ -138,15 +138,15 @@ def give_versions(
     announced: Mapping[str, AssignedVersion],
     records: NoteRecords,
     *,
-    says_versions: bool = True,
+    says_versions: Callable[[str], bool] = lambda path: True,
 ) -> None:
     """Assign effective versions to the entries that were edited while no server was running.
 
     `entries` is changed in place.
 
     The last known version of a note is the newest of three: the manifest row, the record, and the version
-    that was `announced` after the manifest was stored. If `says_versions` is false, files may not contain
-    their version, so the records of known versions are not deleted.
+    that was `announced` after the manifest was stored. If `says_versions` is false for a path, the file may
+    not contain its version, so the record of a known version is not deleted.
     """
     known = {row.note.id: row for row in rows}
     for note_id, entry in entries.items():
@@ -167,7 +167,7 @@ def give_versions(
             entries[note_id] = attrs.evolve(dated, note=attrs.evolve(dated.note, version=version))
             records.put_version(note_id, entries[note_id].standing)
         elif remembered is not None and remembered != entry.standing:
-            records.settle_version(note_id, entry.standing, is_said=says_versions)
+            records.settle_version(note_id, entry.standing, is_said=says_versions(entry.path))
 
 
 def _with_creation(entry: Entry, row: Entry | None, records: NoteRecords) -> Entry:
@@ -315,7 +315,7 @@ def scan_folder(
     missing = [
         rows[path]
         for path in absent
-        if path not in hidden and rows[path].note.id not in entries and not files.ignored.covers(path)
+        if path not in hidden and rows[path].note.id not in entries and not files.excludes(path)
     ]
     vanished = _choose_kept(missing, rows, entries, rule)
     entries |= {row.note.id: row for row in vanished}
@@ -326,7 +326,7 @@ def scan_folder(
         rows.values(),
         given,
         records,
-        says_versions=not catalogue.style.minimal_frontmatter,
+        says_versions=lambda path: not catalogue.style.at(path).minimal_frontmatter,
     )
     if shown is not None and _are_same(entries, rows):
         catalogue.adopt(shown)

@@ -8,6 +8,7 @@ dot-names, so other programs do not treat them as notes.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections import deque
@@ -42,6 +43,8 @@ from lithos.notes.files.values import (
     Remove,
     state_of,
 )
+from lithos.notes.linked.linked_folders import LinkedFolders
+from lithos.notes.linked.roots import Root, Roots
 from lithos.notes.model.ignored import Ignored
 
 #: Name of the folder in `.lithos` for exchanged files.
@@ -64,12 +67,14 @@ class NoteFiles:
         is_foreign: bool = False,
         place: Path | None = None,
         reread: Callable[[], Ignored | None] | None = None,
+        linked: LinkedFolders | None = None,
     ) -> None:
         """Open a folder of notes. Files that match `ignored` are not notes.
 
         If `is_foreign` is set, Lithos creates only notes in the folder. `place` is the folder for exchanged
         files. It is created if missing, and is not used if it is on another volume. `reread` returns the
-        ignored patterns if they have changed, else None.
+        ignored patterns if they have changed, else None. `linked` are folders elsewhere whose files are
+        notes, too.
         """
         self.root = root
         self.ignored = ignored or Ignored()
@@ -77,11 +82,11 @@ class NoteFiles:
         self.is_foreign = is_foreign
         self._calls = calls or KernelCalls()
         self._place = place
-        self._replacing: Replacing | None = None
+        self.linked = LinkedFolders() if linked is None else linked
+        self._roots = Roots(str(root), self.linked)
         #: Queue of files that `apply` displaced. The threads of `apply` append to the queue, and `take_kept`
         #: empties it.
         self._kept: deque[Kept] = deque()
-        self._real_root = os.path.realpath(root)
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="note-files")
         self.root_was_missing = False
 
@@ -93,22 +98,34 @@ class NoteFiles:
         self.root_was_missing = not self.root.is_dir()
         if not self.is_foreign:
             self.root.mkdir(parents=True, exist_ok=True)
-        self._real_root = os.path.realpath(self.root)
+        self._roots.main.refresh()
 
     def close(self) -> None:
         """Stop the threads that `apply` started. Afterwards, no changes can be applied."""
         self._pool.shutdown()
 
     def refresh_ignored(self) -> bool:
-        """Apply the current patterns of ignored files. Return whether the patterns have changed.
+        """Apply the current linked folders and patterns of ignored files. Return whether either has changed.
 
         Blocks.
         """
+        is_linked_anew = self.linked.refresh()
         found = self._reread() if self._reread is not None else None
         if found is None or found == self.ignored:
-            return False
+            return is_linked_anew
         self.ignored = found
         return True
+
+    def is_linked(self, path: str) -> bool:
+        """Return whether a note is in a linked folder."""
+        return self.linked.find(path) is not None
+
+    def excludes(self, path: str) -> bool:
+        """Return whether a file is ignored, or was in a folder that is no longer linked.
+
+        A person excluded such a file, so a note that vanishes with it is not lost.
+        """
+        return self.ignored.covers(path) or self.linked.has_left(path)
 
     def list_notes(self) -> list[FoundFile]:
         """Return every `.md` file, sorted by path.
@@ -123,7 +140,14 @@ class NoteFiles:
 
     def walk(self) -> Iterator[tuple[str, os.stat_result]]:
         """Yield the files of `list_notes` with their `stat` results, in no particular order."""
-        return walk_notes(self._find_root(), self.ignored)
+        notes = walk_notes(self._find_root(), self.ignored)
+        if not self.linked:
+            yield from notes
+            return
+        # A file of the vault below a prefix would have the path of a file in the linked folder.
+        yield from (each for each in notes if self.linked.find(each[0]) is None)
+        for root in self._roots.present():
+            yield from walk_notes(root.find(), self.ignored, root.prefix)
 
     def read(self, path: str) -> ReadFile:
         """Read the current bytes of one note.
@@ -149,7 +173,7 @@ class NoteFiles:
         Makes one system call. Thread-safe.
         """
         try:
-            status = self._calls.lstat(os.path.join(self.root, path))
+            status = self._calls.lstat(self.place(path))
         except (OSError, ValueError):
             return None
         if not stat.S_ISREG(status.st_mode):
@@ -179,7 +203,7 @@ class NoteFiles:
         """
         target = self._locate(path)
         try:
-            opened = Watch(self._calls, target, leases=self._has_leases)
+            opened = Watch(self._calls, target, leases=self._has_leases(self._roots.of(path)[0]))
         except FileNotFoundError as failure:
             raise find_in_cloud(target, path) or failure from None
         with opened as watch:
@@ -191,27 +215,26 @@ class NoteFiles:
     @property
     def protection(self) -> Protection:
         """Return the file system's capabilities. The first call probes them. Raise `OSError` on failure."""
-        return self._ready_replacing().protection
+        return self._ready_replacing(self._roots.main).protection
 
-    @property
-    def _has_leases(self) -> bool:
+    def _has_leases(self, root: Root) -> bool:
         # Only a change may probe again. Otherwise, a read could create probe files at the same time as a
         # change.
-        if self._replacing is not None:
-            return self._replacing.protection.leases
+        if root.replacing is not None:
+            return root.replacing.protection.leases
         try:
-            return self.protection.leases
+            return self._ready_replacing(root).protection.leases
         except OSError:  # the folder is not writable
             return False
 
-    def _ready_replacing(self) -> Replacing:
-        if self._replacing is None or self._replacing.is_outdated:
-            root = self._find_root()
-            place = self._make_place(root)
-            protection = probe_protection(self._calls, root, place.folder if place else None)
+    def _ready_replacing(self, root: Root) -> Replacing:
+        if root.replacing is None or root.replacing.is_outdated:
+            folder = root.find()
+            place = self._make_place(self._find_root())
+            protection = probe_protection(self._calls, folder, place.folder if place else None)
             usable = place if protection.reaches_place else None
-            self._replacing = Replacing(self._calls, protection, self._kept.append, usable)
-        return self._replacing
+            root.replacing = Replacing(self._calls, protection, self._kept.append, usable)
+        return root.replacing
 
     def _make_place(self, root: str) -> PrivateFolder | None:
         """Return the folder for exchanged files.
@@ -237,10 +260,6 @@ class NoteFiles:
         file unchanged and does not leave a temporary file. `NotSynced` is different: it means that the change
         was applied. Fetch the displaced files with `take_kept`.
         """
-        try:
-            replacing = self._ready_replacing()
-        except OSError as failure:
-            return [failure] * len(changes)
         results: list[FileState | Exception | None] = [None] * len(changes)
         targets, written, folders = self._find_targets(changes, results)
 
@@ -249,8 +268,14 @@ class NoteFiles:
                 change = changes[number]
                 if results[number] is not None:
                     continue
+                try:
+                    replacing = self._ready_replacing(self._roots.of(change.path)[0])
+                except OSError as failure:
+                    results[number] = failure
+                    continue
                 if isinstance(change, Move):
-                    results[number] = replacing.move(target, change, written[number])
+                    moved = replacing.move(target, change, written[number])
+                    results[number] = self._explain_move(change, moved)
                 else:
                     results[number] = replacing.carry_out(change, target)
 
@@ -275,10 +300,9 @@ class NoteFiles:
         folders: dict[str, list[int]] = {}
         targets: dict[str, list[int]] = {}
         written: dict[int, str] = {}
-        root = self._find_root()
         for number, change in enumerate(changes):
             try:
-                target, left = self._find_target(change, root)
+                target, left = self._find_target(change)
                 targets.setdefault(target, []).append(number)
                 written[number] = left
                 # An update must not create its folder. If the folder is missing, another program has renamed
@@ -291,17 +315,28 @@ class NoteFiles:
                 results[number] = failure
         return targets, written, folders
 
-    def _find_target(self, change: Put | Remove | Move, root: str) -> tuple[str, str]:
+    def _find_target(self, change: Put | Remove | Move) -> tuple[str, str]:
         """Return the real path of a file before and after a change. The two paths differ only for a move.
 
         Raise the exceptions that `apply` returns.
         """
-        target = self._locate_decided(change.path, change.real, root)
+        target = self._locate_decided(change.path, change.real)
         if not isinstance(change, Put):
             self.refuse_link(change.path)
         if isinstance(change, Move):
-            return target, self._locate_decided(change.new, change.real_new, root)
+            return target, self._locate_decided(change.new, change.real_new)
         return target, target
+
+    def _explain_move(self, change: Move, moved: FileState | Exception) -> FileState | Exception:
+        """Return the result of a move. If it failed between two file systems, return what to do instead."""
+        is_between = self._roots.of(change.path)[0] is not self._roots.of(change.new)[0]
+        if is_between and isinstance(moved, OSError) and moved.errno == errno.EXDEV:
+            return OSError(
+                errno.EXDEV,
+                f"{change.new} is in a folder on another file system, so the file cannot be renamed. Create "
+                "the note there, then delete this one",
+            )
+        return moved
 
     def _refuse_placeholder(self, path: str, target: str) -> None:
         """Raise `FileInCloud` if a new file would replace a file that is only in the cloud."""
@@ -321,8 +356,30 @@ class NoteFiles:
 
     def is_file(self, path: str) -> bool:
         """Return whether a file within the folder has this path. The file need not be a note."""
-        target = os.path.normpath(os.path.join(self._find_root(), path))
-        return is_inside(target, self._find_root()) and os.path.isfile(target)
+        root, inner = self._roots.of(path)
+        real = root.find()
+        target = os.path.normpath(os.path.join(real, inner))
+        return is_inside(target, real) and os.path.isfile(target)
+
+    def place(self, path: str) -> str:
+        """Return the absolute path of a note path. Links in it are not resolved or checked."""
+        root, inner = self._roots.of(path)
+        return os.path.join(root.path, inner)
+
+    def real_place(self, path: str) -> tuple[str, str]:
+        """Return the real path of the folder that contains a note path, and the note's place in it."""
+        root, inner = self._roots.of(path)
+        real = root.find()
+        return real, os.path.join(real, inner)
+
+    def linked_notes(self) -> list[str]:
+        """Return the paths of the notes in linked folders that exist, sorted."""
+        found = (walk_notes(root.find(), self.ignored, root.prefix) for root in self._roots.present())
+        return sorted(path for walked in found for path, _ in walked)
+
+    def watched_folders(self) -> dict[str, str]:
+        """Return the folders to watch for changes, and the beginning of the note paths in each of them."""
+        return {os.path.abspath(root.path): root.prefix for root in self._roots}
 
     def take_kept(self) -> list[Kept]:
         """Return and clear the files displaced since the last call.
@@ -341,7 +398,8 @@ class NoteFiles:
 
         Raise `FileNotFoundError` if the file was deleted or its folder was renamed (see `find_renamed`).
         """
-        settle(self._calls, kept, save, leases=self._has_leases)
+        leases = self._has_leases(self._roots.containing(kept.note))
+        settle(self._calls, kept, save, leases=leases)
 
     def find_renamed(self, lost: Sequence[Kept]) -> list[Kept]:
         """Return the displaced files that still exist next to their notes, with their current paths."""
@@ -355,15 +413,18 @@ class NoteFiles:
 
     def _find_private(self) -> Iterator[tuple[str, list[str]]]:
         """Yield each folder that contains private files of Lithos, with the names of these files."""
-        for folder, folders, names in os.walk(self._find_root()):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            ours = [name for name in names if name.startswith(TEMPORARY_PREFIX)]
-            if ours:
-                yield folder, ours
+        for root in self._roots:
+            for folder, folders, names in os.walk(root.find()):
+                folders[:] = [name for name in folders if not name.startswith(".")]
+                ours = [name for name in names if name.startswith(TEMPORARY_PREFIX)]
+                if ours:
+                    yield folder, ours
 
     def relative(self, target: str) -> str:
         """Return the path of a note relative to the folder, with `/` as separator."""
-        return os.path.relpath(target, self._find_root()).replace(os.sep, "/")
+        target = os.path.normpath(target)
+        root = self._roots.containing(target)
+        return root.prefix + os.path.relpath(target, root.find()).replace(os.sep, "/")
 
     def _do_all(self, work: Callable[[T], None], items: Iterable[T]) -> None:
         """Run `work` on all items concurrently, because most of the time is spent on waiting for the disk."""
@@ -392,7 +453,8 @@ class NoteFiles:
             found += kept
             tidied += number
         for each in found:
-            if not (self._has_leases and self._is_settled(each, save)):
+            has_leases = self._has_leases(self._roots.containing(each.note))
+            if not (has_leases and self._is_settled(each, save)):
                 self._kept.append(each)
         return tidied
 
@@ -405,25 +467,29 @@ class NoteFiles:
             return False
         return True
 
-    def _locate(self, path: str, root: str | None = None) -> str:
+    def _locate(self, path: str) -> str:
         """Return the absolute path for a relative path in the folder.
 
-        Raise `OutsideKnowledge` for a path outside the folder.
+        Raise `OutsideKnowledge` for a path outside the folder, and `FileNotFoundError` if the linked folder
+        of the path is missing, because Lithos must not create such a folder.
         """
-        root = root or self._find_root()
-        real = resolve_below(root, path)
-        if not is_inside(real, root):
+        root, inner = self._roots.of(path)
+        folder = root.find()
+        if root is not self._roots.main and not os.path.isdir(folder):
+            raise FileNotFoundError(errno.ENOENT, f"The linked folder {root.path} is missing", path)
+        real = resolve_below(folder, inner)
+        if not is_inside(real, folder):
             raise OutsideKnowledge(path)
         return real
 
-    def _locate_decided(self, path: str, decided: str | None, root: str) -> str:
+    def _locate_decided(self, path: str, decided: str | None) -> str:
         """Return the absolute path for a relative path whose links were already resolved once.
 
         Raise `PathRedirected` if the links in the path now lead to another file than at the time of the
         decision.
         """
-        target = self._locate(path, root)
-        real = _below(root, target)
+        target = self._locate(path)
+        real = self._below(path, target)
         if real != (path if decided is None else decided):
             raise PathRedirected(path, real)
         return target
@@ -433,33 +499,22 @@ class NoteFiles:
 
         Raise `OutsideKnowledge` for a path outside the folder.
         """
-        root = self._find_root()
-        if os.path.islink(os.path.join(root, path)):
-            raise LinkedFile(path, _below(root, self._locate(path, root)))
+        root, inner = self._roots.of(path)
+        if os.path.islink(os.path.join(root.find(), inner)):
+            raise LinkedFile(path, self._below(path, self._locate(path)))
 
     def real_paths(self, paths: Iterable[str]) -> dict[str, str]:
         """Return the real paths of the paths that contain a link.
 
         Raise `OutsideKnowledge` for a path outside the folder.
         """
-        root = self._find_root()
-        found = {path: _below(root, self._locate(path, root)) for path in paths}
+        found = {path: self._below(path, self._locate(path)) for path in paths}
         return {path: real for path, real in found.items() if real != path}
 
+    def _below(self, path: str, target: str) -> str:
+        """Return the note path of the file to which a note path leads."""
+        return self._roots.of(path)[0].below(target)
+
     def _find_root(self) -> str:
-        """Return the current real path of the folder.
-
-        If the folder is a symlink, its target may have changed.
-        """
-        try:
-            if os.path.samestat(os.stat(self.root), os.stat(self._real_root)):
-                return self._real_root
-        except OSError:
-            pass  # the folder was deleted or moved
-        self._real_root = os.path.realpath(self.root)
-        return self._real_root
-
-
-def _below(root: str, target: str) -> str:
-    """Return the path of a file relative to the root, with `/` as separator."""
-    return target[len(root) + 1 :].replace(os.sep, "/")
+        """Return the current real path of the notes folder."""
+        return self._roots.main.find()

@@ -114,11 +114,10 @@ def find_note(files: NoteFiles, path: str) -> FoundFile | None:
     Raise `OSError` if the existence of the file cannot be determined. Raise `AliasedPath` if only a listing
     can find the file.
     """
-    root = os.path.realpath(files.root)
-    target = os.path.join(root, path)
-    folder = os.path.dirname(target)
     if not is_note_name(path) or files.ignored.covers(path):
         return None
+    root, target = files.real_place(path)
+    folder = os.path.dirname(target)
     if os.path.realpath(folder) != folder:
         raise AliasedPath(path)
     try:
@@ -140,7 +139,7 @@ def is_there(files: NoteFiles, path: str) -> bool:
     On a case-insensitive disk, an old spelling of a file name still opens the file, but a listing contains
     only the new spelling.
     """
-    target = os.path.join(files.root, path)
+    target = files.place(path)
     folder, name = os.path.split(target)
     try:
         return stat.S_ISREG(os.stat(target).st_mode) and name in os.listdir(folder)
@@ -153,7 +152,7 @@ def is_there(files: NoteFiles, path: str) -> bool:
 def current_state(files: NoteFiles, path: str) -> FileState | None:
     """Return the current size and mtime of a file, or None if the file was deleted."""
     try:
-        return state_of(os.stat(os.path.join(files.root, path)))
+        return state_of(os.stat(files.place(path)))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
@@ -163,7 +162,7 @@ def current_state(files: NoteFiles, path: str) -> FileState | None:
 def is_same_file(files: NoteFiles, one: str, other: str) -> bool:
     """Return whether both names refer to one directory entry. This is possible on a case-insensitive disk."""
     try:
-        first, second = (os.lstat(os.path.join(files.root, path)) for path in (one, other))
+        first, second = (os.lstat(files.place(path)) for path in (one, other))
     except OSError:
         return False
     return os.path.samestat(first, second) and first.st_nlink == 1 and not stat.S_ISLNK(first.st_mode)
@@ -189,3 +188,16 @@ def folder_identity(files: NoteFiles) -> tuple[int, int] | None:
     except OSError:
         return None
     return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
+
+
+def linked_identities(files: NoteFiles) -> tuple[tuple[str, int, int], ...]:
+    """Return the linked folders that exist, each with its device and inode."""
+    found = []
+    for each in files.linked.listed:
+        try:
+            status = os.stat(each.folder)
+        except OSError:
+            continue
+        if stat.S_ISDIR(status.st_mode):
+            found.append((each.prefix, status.st_dev, status.st_ino))
+    return tuple(found)

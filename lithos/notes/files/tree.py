@@ -38,15 +38,15 @@ class _Walk:
     linked: list[tuple[str, str]] = field(factory=list)
 
 
-def walk_notes(root: str, ignored: Ignored) -> Iterator[tuple[str, os.stat_result]]:
+def walk_notes(root: str, ignored: Ignored, prefix: str = "") -> Iterator[tuple[str, os.stat_result]]:
     """Yield every `.md` file with its path relative to `root`, with `/` as separator. The order is undefined.
 
-    `root` is a real path. Files that match `ignored` are left out.
+    `root` is a real path. All paths begin with `prefix`. Files that match `ignored` are left out.
 
     Raise `OSError` if a folder exists but cannot be listed.
     """
     walk = _Walk(root, ignored)
-    yield from _walk_below(walk, root, "")
+    yield from _walk_below(walk, root, prefix)
     while walk.linked:
         prefix, target = min(walk.linked)
         walk.linked.remove((prefix, target))

@@ -196,7 +196,8 @@ class Reading:
         for head in apply_changes(self.mapping, changes, self.layout.newline, read_item):
             data = _encode(_assemble(self.layout, head, body))
             with suppress(UnreadableNote):
-                new = open_document(data, self.path, self.modified_at, None, strict)
+                stand_in = self.document.note.id if self.style.is_bare else None
+                new = open_document(data, self.path, self.modified_at, stand_in, strict)
                 if is_right(new):
                     return data, new
         raise UnreadableNote(
@@ -257,6 +258,7 @@ def render_document(document: Document, path: str = "", style: VaultStyle = PLAI
 
     Raise `UnreadableNote` if no file would read back as `document`.
     """
+    style = style.at(path)
     expected = _expected(document.note, trim_content(document.content), style)
     note = expected.note
     values = {**_new_values(note, path, style), **note.extra}
@@ -392,6 +394,7 @@ def open_document(
     data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
 ) -> Reading:
     """Parse a file for reading and rewriting. Raise the errors of `parse_document`."""
+    style = style.at(path)
     layout = read_layout(data, keeps_heading=style.is_foreign)
     fields: dict[str, Any] = {"created_at": modified_at, "updated_at": modified_at}
     try:
@@ -473,7 +476,7 @@ def _changes(old: Reading, new: Note) -> KeyChanges:
     owned, minimal = old.owned, old.style.minimal_frontmatter
     is_older = older_source(old.nodes, old.mapping.values) is not None
     if minimal:
-        forced = set(_ADDED) - owned.values.keys()
+        forced = set() if old.style.is_bare else set(_ADDED) - owned.values.keys()
     else:
         forced = (after.keys() - old.nodes.keys() - owned.prefixed) | (
             _DEFAULT_FROM_FILE - owned.values.keys()
@@ -543,10 +546,12 @@ def _replaced_body(old: Reading, title: str, given: str) -> str:
     If the content is unchanged, the bytes around it do not change.
     """
     content, tail, newline = trim_content(given), tail_of(given), old.layout.newline
-    has_its_heading = old.style.is_foreign or old.title_heading is not None
+    has_its_heading = old.style.is_foreign or old.style.is_bare or old.title_heading is not None
     if content == old.document.content and has_its_heading:
         body = _kept_body(old, title)
-    elif old.style.is_foreign:
+    elif old.style.is_bare and old.title_heading is not None:
+        body = _titled_body(old.layout, old.title_heading, old.heading_for(title), content)
+    elif old.style.is_foreign or old.style.is_bare:
         body = _spared_body(old.layout, content)
     else:
         body = _body(old.heading_for(title), content, newline)
@@ -563,6 +568,16 @@ def _spared_body(layout: Layout, content: str) -> str:
     return before[: before.rfind("\n") + 1] + text + after[max(after.find(newline), 0) :]
 
 
+def _titled_body(layout: Layout, heading: TitleHeading, title: str, content: str) -> str:
+    """Return the body with new content below its title. The blank lines around the text do not change."""
+    newline, rest = layout.newline, layout.text[heading.end :]
+    before = layout.text[layout.body_start : heading.start] + title
+    gap, after = rest[: len(rest) - len(rest.lstrip())], rest[len(rest.rstrip()) :]
+    if not rest.strip() or not content:
+        gap, after = newline * 2 if content else "", newline
+    return before + gap + content.replace("\n", newline) + after
+
+
 def _kept_body(old: Reading, title: str) -> str:
     layout, heading = old.layout, old.title_heading
     if heading is None or title == old.document.note.title:
@@ -576,6 +591,8 @@ def _assemble(layout: Layout, head: str, body: str) -> str:
         closing = layout.text[layout.yaml_end : layout.body_start]
         gap = "" if closing.endswith("\n") or not body else newline
         return f"{layout.text[: layout.yaml_start]}{head}{closing}{gap}{body}"
+    if not head:
+        return layout.text[: layout.yaml_start] + body
     gap = "" if not body or body.startswith(("\n", "\r\n")) else newline
     return f"{layout.text[: layout.yaml_start]}---{newline}{head}---{newline}{gap}{body}"
 

@@ -6,7 +6,7 @@ See docs/spec/projects.md §3.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Final, Protocol
@@ -64,6 +64,10 @@ def _by_folder(folders: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     return {name_key(folder.strip("/")): (normalise_project(key),) for folder, key in folders.items()}
 
 
+def _unlinked(path: str) -> str:
+    return ""
+
+
 @frozen
 class ProjectRules:
     """Rules that find the projects of a note: the name of the property, and the projects of folders.
@@ -75,6 +79,8 @@ class ProjectRules:
     folders: Mapping[str, tuple[str, ...]] = field(factory=dict, converter=_by_folder)
     #: Maximum number of parts of a folder. Deeper parts of a path need no comparison.
     _deepest: int = field(init=False, eq=False)
+    #: Function that returns the key of the linked folder that contains a path, or "".
+    of_linked: Callable[[str], str] = field(default=_unlinked, eq=False, repr=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         deepest = max((folder.count("/") + 1 for folder in self.folders), default=0)
@@ -87,18 +93,19 @@ class ProjectRules:
             value = extra[self.property_name]
             is_short = isinstance(value, str) and len(value) <= _LONGEST_REMEMBERED
             found = _of_text(value) if is_short else projects_of(value)
-        return found if found or not self.folders else self.of_path(path)
+        return found or self.of_path(path)
 
     def of_path(self, path: str) -> tuple[str, ...]:
-        """Return the keys of the longest configured folder that contains a path."""
+        """Return the keys of the longest configured folder that contains a path, or of a linked folder."""
+        linked = self.of_linked(path)
         if not self.folders:
-            return ()
+            return (linked,) if linked else ()
         parts = name_key(path).split("/")[:-1]
         for depth in range(min(len(parts), self._deepest), 0, -1):
             found = self.folders.get("/".join(parts[:depth]))
             if found is not None:
                 return found
-        return ()
+        return (linked,) if linked else ()
 
 
 DEFAULT_RULES: Final = ProjectRules()

@@ -144,13 +144,15 @@ class VanishRule:
     """The rule of the deletion guard for vanished files that stay in the indexes (docs/spec/lifecycle.md §6).
 
     `keep_all` means that the notes folder itself is missing. `kept` contains the paths that were kept
-    earlier. `approved` contains the paths whose deletion an operator approved.
+    earlier. `approved` contains the paths whose deletion an operator approved. `away` contains the beginnings
+    of paths in linked folders that are missing.
     """
 
     fraction: float = 1.0
     keep_all: bool = False
     kept: frozenset[str] = frozenset()
     approved: frozenset[str] = frozenset()
+    away: tuple[str, ...] = ()
 
 
 def is_mass_loss(vanished: int, corpus: int, fraction: float) -> bool:
@@ -167,6 +169,8 @@ def plan_vanished(vanished: Collection[str], corpus: int, rule: VanishRule) -> f
     `corpus` is the number of notes before any note vanished.
     """
     unapproved = frozenset(vanished) - rule.approved
-    if unapproved and (rule.keep_all or is_mass_loss(len(unapproved), corpus, rule.fraction)):
+    away = frozenset(path for path in unapproved if path.startswith(rule.away))
+    others = unapproved - away
+    if others and (rule.keep_all or is_mass_loss(len(others), corpus, rule.fraction)):
         return unapproved
-    return unapproved & rule.kept
+    return away | (others & rule.kept)

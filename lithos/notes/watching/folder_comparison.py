@@ -172,7 +172,7 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
     others: list[tuple[str, bool]] = []
     is_unclear = False
     for path in paths:
-        target = os.path.join(files.root, path)
+        target = files.place(path)
         if not is_note_name(path):
             # The path is a folder or was one. No notification reports the files in such a folder.
             is_unclear |= os.path.isdir(target) or not os.path.lexists(target)

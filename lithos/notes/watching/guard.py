@@ -55,7 +55,13 @@ class DeletionGuard:
 
     def start_rule(self) -> VanishRule:
         """Return the rule that determines which vanished notes the scan at start keeps. Blocks."""
-        return VanishRule(MASS_LOSS, self.files.root_was_missing, self._store.kept(), self._store.approved())
+        return VanishRule(
+            MASS_LOSS,
+            self.files.root_was_missing,
+            self._store.kept(),
+            self._store.approved(),
+            self.files.linked.away(),
+        )
 
     async def begin(self, vanished: Iterable[str], *, is_settled: bool) -> None:
         """Start with the notes that the scan kept. If `is_settled`, the scan has carried out the approval."""
@@ -67,17 +73,34 @@ class DeletionGuard:
 
         Return the ids that may be dropped. The guard keeps the rest.
         """
-        lost = self._lost(missing)
+        away = await self.blocking.run(self.files.linked.away) if self.files.linked else ()
+        gone_with_folder = [entry for entry in missing if entry.path.startswith(away)]
+        if gone_with_folder:
+            self._keep(gone_with_folder)
+            await self._save()
+        lost = [entry for entry in self._lost(missing) if not entry.path.startswith(away)]
+        # Notes of a linked folder that is away say nothing about the notes of the vault.
+        is_keeping = any(self.files.linked.find(path) is None for path in self._kept.values())
         while self._dropped and self._dropped[0][0] <= now - WINDOW:
             self._dropped.popleft()
         recent = sum(number for _, number in self._dropped)
         corpus = len(self.catalogue) + recent
-        if lost and (self._kept or is_folder_gone or is_mass_loss(len(lost) + recent, corpus, MASS_LOSS)):
+        if lost and (is_keeping or is_folder_gone or is_mass_loss(len(lost) + recent, corpus, MASS_LOSS)):
             self._keep(lost)
             await self._save()
         else:
             self._dropped.append((now, len(lost)))
         return [entry.note.id for entry in missing if entry.note.id not in self._kept]
+
+    def returned(self) -> list[str]:
+        """Return the ids of kept notes whose linked folder is there again, or no longer linked. Blocks."""
+        linked = self.files.linked
+        away = linked.away()
+        return [
+            note_id
+            for note_id, path in self._kept.items()
+            if (linked.find(path) is not None or linked.has_left(path)) and not path.startswith(away)
+        ]
 
     async def release(self, note_ids: Iterable[str]) -> None:
         """Stop keeping notes that have returned, moved or been dropped."""
@@ -109,7 +132,7 @@ class DeletionGuard:
         Ignored notes do not count as lost. Files without an id that moved and became different notes do not
         count either.
         """
-        missing = [entry for entry in missing if not self.files.ignored.covers(entry.path)]
+        missing = [entry for entry in missing if not self.files.excludes(entry.path)]
         nameless = [entry for entry in missing if not entry.identified]
         if not nameless:
             return missing

@@ -65,7 +65,8 @@ class WatchCoverage:
         )
 
     def _count(self) -> tuple[int, int | None]:
-        return sum(1 for _ in _folders(os.path.realpath(self._files.root))), count_watches()
+        tops = [os.path.realpath(folder) for folder in self._files.watched_folders()]
+        return sum(1 for top in tops for _ in _folders(top)), count_watches()
 
 
 def count_watches() -> int | None:
@@ -118,13 +119,16 @@ _SILENCE = 1_000
 
 
 class FolderWatch:
-    """A watch on the folder, which ends with `stop` or an error.
+    """A watch on the folder and the linked folders, which ends with `stop` or an error.
 
-    Paths are relative to the folder, with `/`.
+    Paths are note paths, with `/`.
     """
 
     def __init__(self, files: NoteFiles, blocking: Blocking) -> None:
+        self._files = files
         self._root = os.path.abspath(files.root)
+        #: Linked folders with the beginning of their note paths.
+        self._linked: dict[str, str] = {}
         self._blocking = blocking
         self._stop = threading.Event()
 
@@ -139,8 +143,11 @@ class FolderWatch:
 
         Raises `ListeningFailed` if the library fails.
         """
+        watched = await self._blocking.run(self._files.watched_folders)
+        self._linked = {folder: prefix for folder, prefix in watched.items() if prefix}
         changes = watchfiles.watch(
             self._root,
+            *self._linked,
             watch_filter=None,
             debounce=_GATHER,
             step=_STEP,
@@ -162,6 +169,9 @@ class FolderWatch:
             changes.close()
 
     def _relative(self, path: str) -> str:
+        for folder, prefix in self._linked.items():
+            if path.startswith(folder + os.sep):
+                return prefix + path[len(folder) + 1 :]
         return path.removeprefix(self._root).lstrip(os.sep)
 
 

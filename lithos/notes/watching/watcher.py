@@ -9,7 +9,7 @@ or replaced.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Literal
@@ -19,7 +19,7 @@ import trio
 from lithos.kernel.actors.mailboxes import ActorDown, Inbox, Mailbox, ShuttingDown
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.log import get_logger
-from lithos.notes.files.lookup import folder_identity
+from lithos.notes.files.lookup import folder_identity, linked_identities
 from lithos.notes.files.protection import remote_file_system
 from lithos.notes.watching.debounce import Pending
 from lithos.notes.watching.folder_comparison import Sights, is_watched, look_again
@@ -90,7 +90,11 @@ class Watcher:
         self._listening: FolderWatch | None = None
         self._probe: Probe | None = None
         self._is_armed = False
+        #: True if the watch ends only because another watch must cover other folders.
+        self._is_rearming = False
         self._identity: tuple[int, int] | None = None
+        #: The linked folders that existed at the last check, with their devices and inodes.
+        self._linked: tuple[tuple[str, int, int], ...] = ()
         self._ticks = 0
         self._wake = trio.Event()
 
@@ -114,7 +118,9 @@ class Watcher:
 
     async def start(self, inbox: Inbox[None], *, task_status: trio.TaskStatus[None]) -> None:
         """Run the watcher until the mailbox closes or the task is cancelled."""
-        self._identity = await self._blocking.run(lambda: folder_identity(self._files))
+        self._identity, self._linked = await self._blocking.run(
+            lambda: (folder_identity(self._files), linked_identities(self._files))
+        )
         self._is_armed = False
         if self.mode != "off":
             self._compare()  # Notifications that arrived before a crash may be lost.
@@ -137,7 +143,8 @@ class Watcher:
                 self._tell("listening", f"file system notifications failed: {failure}")
                 self._give_up_listening(trio.current_time())
             self._is_armed = False
-            await trio.sleep(RETRY)
+            await trio.sleep(0 if self._is_rearming else RETRY)
+            self._is_rearming = False
 
     def _give_up_listening(self, now: float) -> None:
         """Fall back to polling if listening keeps failing.
@@ -172,9 +179,21 @@ class Watcher:
                     self._probe.look_for_it(noticed)
                 if not all(path.endswith(".md") for path in noticed):
                     self._coverage.doubt()
-                self._pending.touch(filter(is_watched, noticed), trio.current_time())
+                self._touch(filter(is_watched, noticed))
                 self.on_noticed(noticed)
                 self._wake.set()
+
+    def _touch(self, noticed: Iterable[str]) -> None:
+        """Add paths to the queue. A file of a linked folder is due at once.
+
+        Another session of its client may replace such a file before the debounce ends.
+        """
+        paths = set(noticed)
+        linked = {path for path in paths if self._files.is_linked(path)} if self._files.linked else set()
+        now = trio.current_time()
+        if linked:
+            self._pending.touch_now(linked, now)
+        self._pending.touch(paths - linked, now)
 
     async def _stop_listening_at_end(self) -> None:
         """When this task is cancelled, set the event that ends the listening thread.
@@ -237,11 +256,22 @@ class Watcher:
     async def _look(self) -> None:
         """Run one tick: check the folder's identity, watch coverage, changed files and the deletion guard."""
         self._ticks += 1
-        identity, is_other = await self._blocking.run(
-            lambda: (folder_identity(self._files), self._files.refresh_ignored())
+        identity, is_other, linked = await self._blocking.run(
+            lambda: (
+                folder_identity(self._files),
+                self._files.refresh_ignored(),
+                linked_identities(self._files),
+            )
         )
         if is_other:
-            log.info("note files selected again, vault settings changed")
+            log.info("note files selected again, vault settings or linked folders changed")
+            self._seen = None
+            self._compare()
+        if linked != self._linked:
+            log.info("linked folders changed", before=len(self._linked), now=len(linked))
+            self._linked = linked
+            self._is_rearming = self._is_armed
+            self._stop_listening()  # The next watch covers the new folders.
             self._seen = None
             self._compare()
         if identity != self._identity:
@@ -290,6 +320,12 @@ class Watcher:
             await self._taking.drop(given_up)
         kept = dict(self._guard.kept)
         if kept:
+            over = await self._blocking.run(self._guard.returned)
+            if over:  # Their folder is there again, so a file that is still missing was deleted.
+                await self._guard.release(over)
+                self._pending.touch((kept[note_id] for note_id in over), trio.current_time())
+                self._wake.set()
+                kept = dict(self._guard.kept)
             entries = [entry for note_id in kept if (entry := self._catalogue.get(note_id)) is not None]
             there = await self._blocking.run(lambda: held_notes(self._files, entries))
             over = [

@@ -189,7 +189,7 @@ class Preparation:
             check_values(request, self.content_limit)
         entry, source = find_note(self.catalogue, request, source)
         decision, made = self._rewrite(request, entry, source, rebased)
-        data, new = made.data, self._entry(decision, made.data, entry.serial)
+        data, new = made.data, self._entry(decision, made.data, entry.serial, identified=made.identified)
         modified = from_nanoseconds(source.state.mtime_ns)
         new = attrs.evolve(new, note=self.catalogue.with_creation(new.note, modified))
         is_unseen = _replaces_body(request) and source.digest != entry.digest
@@ -251,7 +251,7 @@ class Preparation:
             **more,
         )
 
-    def _entry(self, decision: Decision, data: bytes, serial: int) -> Entry:
+    def _entry(self, decision: Decision, data: bytes, serial: int, *, identified: bool = True) -> Entry:
         document = decision.document
         told = told_by(document.content, self.catalogue.style)
         return Entry(
@@ -260,7 +260,7 @@ class Preparation:
             note=attrs.evolve(normalise_note(document.note), **told),
             digest=digest_of(data),
             state=_NOT_WRITTEN_YET,
-            identified=True,  # Every write adds the id to the file.
+            identified=identified,  # A write adds the id, unless another program keeps the file.
             links=targets_in(data, document.content, decision.path),
         )
 

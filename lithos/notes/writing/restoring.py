@@ -133,11 +133,12 @@ class RestorePreparation:
         self, request: RestoreNote, path: str, version: int, created_at: datetime | None, at: datetime
     ) -> _Bytes:
         """Return the bytes with a new version. Raises `InvalidInput` if the bytes are not a readable note."""
-        now, style = self._clock(), self._catalogue.style
+        now, style = self._clock(), self._catalogue.style.at(path)
         if created_at is not None:
             self._catalogue.records.put_creation(request.id, created_at)
         try:
-            if request.is_kept and (style.minimal_frontmatter or request.source == TAKING_BACK):
+            is_unchanged = request.is_kept and (style.minimal_frontmatter or request.source == TAKING_BACK)
+            if is_unchanged or style.is_bare:
                 document, identified = parse_identified(request.data, path, now, request.id, style)
                 if document.note.id == request.id:
                     document = self._dated(document, now)

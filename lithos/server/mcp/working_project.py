@@ -44,6 +44,18 @@ def project_of(folder: Path) -> str | None:
         return None
 
 
+def repository_folder(folder: Path) -> Path | None:
+    """Return the folder of the repository that contains a folder, or None. Blocks. Raises `OSError`.
+
+    For a worktree, this is the folder of the main repository.
+    """
+    real = Path(os.path.realpath(folder))
+    for above in (real, *real.parents)[:_MOST_FOLDERS]:
+        if (repository := _repository_at(above)) is not None:
+            return _folder_of(repository)
+    return None
+
+
 def _find(folder: Path) -> str | None:
     for above in (folder, *folder.parents)[:_MOST_FOLDERS]:
         if (named := _read_line(above / PROJECT_FILE)) is not None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from attrs import fields, frozen
+from attrs import evolve, field, frozen
+
+
+def _nowhere(path: str) -> bool:
+    return False
 
 
 @frozen(kw_only=True)
@@ -22,6 +27,16 @@ class VaultStyle:
     #: True if files that synchronisation programs create after a conflict are treated as conflict copies, not
     #: as notes.
     knows_copies: bool = True
+    #: True for a file that another program keeps. A write then adds no key of Lithos, not even the id.
+    is_bare: bool = False
+    #: Function that returns whether the file at a path is such a file.
+    is_kept_elsewhere: Callable[[str], bool] = field(default=_nowhere, eq=False, repr=False)
+
+    def at(self, path: str) -> VaultStyle:
+        """Return the rules for the file at a path."""
+        if self.is_bare or not self.is_kept_elsewhere(path):
+            return self
+        return evolve(self, minimal_frontmatter=True, is_bare=True)
 
     @property
     def reading(self) -> str:
@@ -31,7 +46,7 @@ class VaultStyle:
     @classmethod
     def of_foreign(cls) -> VaultStyle:
         """Return the rules for a vault that a person owns."""
-        return cls(**{each.name: True for each in fields(cls)})
+        return cls(is_foreign=True, serves_broken=True, minimal_frontmatter=True)
 
 
 #: The rules for a folder that Lithos created.

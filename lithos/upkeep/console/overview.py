@@ -33,6 +33,7 @@ from lithos.upkeep.console.summary import Summary, shared_summary
 TYPES: Final[Mapping[str, str]] = {
     "note.created": "note created", "note.updated": "note updated", "note.deleted": "note deleted",
     "note.renamed": "note renamed", "note.conflict_copy": "conflict copy",
+    "note.trimmed": "index trimmed",
     "task.created": "task created", "task.updated": "task updated",
     "task.claimed": "task claimed", "task.released": "claim released", "task.claim_expired": "claim expired",
     "task.ready": "task ready", "task.completed": "task completed", "task.cancelled": "task cancelled",

@@ -103,8 +103,9 @@ def copy_for_reading(config: Config, folder: Path, stop: threading.Event) -> Con
 def _copy_notes(config: Config, target: Path, stop: threading.Event) -> None:
     """Copy the note files under their names, and the symbolic links to these files."""
     root = os.path.realpath(config.of(StorageConfig).notes_folder)
-    for file in open_notes(config.of(StorageConfig)).list_notes():
-        source = f"{root}/{file.path}"
+    files = open_notes(config.of(StorageConfig))
+    for file in files.list_notes():
+        source = files.real_place(file.path)[1]
         if stop.is_set():
             return
         if os.path.realpath(source) != source:

@@ -65,6 +65,9 @@ def back_up(config: Config, target: Path, *, told: BackupProgress = _ignore) -> 
             saved[f"{PRIVATE}/{name}"] = copied
     prefix = VAULT if vault is not None else notes.relative_to(data).as_posix()
     sources = {f"{prefix}/{path}": notes / path for path in _list_notes(config.of(StorageConfig))}
+    # Linked folders are not part of the restored vault, so their notes become files of the vault.
+    files = open_notes(config.of(StorageConfig))
+    sources |= {f"{prefix}/{path}": Path(files.place(path)) for path in files.linked_notes()}
     sources |= {path: data / path for path in _list_state(data)}
     for number, (path, source) in enumerate(sources.items(), start=1):
         copied = backup.copy_file(source, target / path)
@@ -129,8 +132,8 @@ def _list_notes(storage: StorageConfig) -> list[str]:
     """
     if storage.vault is None:
         return list(backup.walk_files(storage.notes_folder))
-    root = os.path.realpath(storage.vault)
-    found = (file.path for file in open_notes(storage).list_notes())
+    root, files = os.path.realpath(storage.vault), open_notes(storage)
+    found = (file.path for file in files.list_notes() if not files.is_linked(file.path))
     return [path for path in found if os.path.realpath(f"{root}/{path}") == f"{root}/{path}"]
 
 

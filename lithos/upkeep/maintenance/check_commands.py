@@ -150,7 +150,9 @@ def _run_fix(session: CommandSession, files: NoteFiles, *, ids: bool) -> int:
     """Show the planned changes, ask for permission, and write them. Raises `AlreadyOwned`."""
     typed, as_json = session.typed, session.as_json
     before = trio.run(_owning, session, partial(_look, session, files))
-    amendments = tuple(plan_amendments(before.folder, lambda: str(uuid.uuid4()), ids=ids))
+    planned_all = plan_amendments(before.folder, lambda: str(uuid.uuid4()), ids=ids)
+    # Another program keeps the files of linked folders, and must not find new keys in them.
+    amendments = tuple(each for each in planned_all if not files.is_linked(each.path))
     planned = [{"path": each.path, "values": dict(each.values)} for each in amendments]
     document = _document(before) | {"planned": planned}
     if not as_json:
@@ -190,7 +192,7 @@ def _look(session: CommandSession, files: NoteFiles, progress: Progress | None) 
     The scan determines the ids of files without an id. If several files have the same id, it also determines
     which file owns the id.
     """
-    style, survey = style_of(session.config.of(StorageConfig)), survey_of(session.config, utc_now())
+    style, survey = style_of(session.config.of(StorageConfig), files), survey_of(session.config, utc_now())
     return validate_notes(files, progress, survey.nameless, style, survey.doubled, survey.copies)
 
 

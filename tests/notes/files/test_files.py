@@ -221,7 +221,7 @@ def test_file_system_is_probed_again_only_by_a_change(files, monkeypatch):
     """Regression: a read also created probe files among the notes, which sync clients could see."""
     files.apply([Put("a.md", b"one", None)])
     monkeypatch.setattr(KernelCalls, "link_unnamed", fail(errno.EOPNOTSUPP))
-    monkeypatch.setattr(files._replacing, "is_outdated", True)
+    monkeypatch.setattr(files._roots.main.replacing, "is_outdated", True)
     made: list[str] = []
     real = KernelCalls.open
     monkeypatch.setattr(
@@ -233,7 +233,7 @@ def test_file_system_is_probed_again_only_by_a_change(files, monkeypatch):
     assert made == []
     files.apply([Put("b.md", b"two", None)])
     assert made
-    assert not files._replacing.is_outdated
+    assert not files._roots.main.replacing.is_outdated
 
 
 def test_changes_in_one_folder_share_one_folder_sync(files, syncs):
