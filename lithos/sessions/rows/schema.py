@@ -26,7 +26,8 @@ CREATE TABLE IF NOT EXISTS projects(number INTEGER PRIMARY KEY, key TEXT UNIQUE 
 CREATE TABLE IF NOT EXISTS sessions(
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, client TEXT NOT NULL,
     agent TEXT NOT NULL, project INTEGER NOT NULL, title TEXT NOT NULL, begun INTEGER, ended INTEGER,
-    turns INTEGER NOT NULL, size INTEGER NOT NULL, path TEXT NOT NULL, gone INTEGER);
+    turns INTEGER NOT NULL, size INTEGER NOT NULL, path TEXT NOT NULL,
+    folder TEXT NOT NULL, gone INTEGER);
 CREATE INDEX IF NOT EXISTS sessions_by_end ON sessions(ended);
 CREATE TABLE IF NOT EXISTS blocks(
     number INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER NOT NULL, first INTEGER NOT NULL,
@@ -121,3 +122,4 @@ class SessionFacts:
     agent: str
     project: str | None
     path: str
+    folder: str

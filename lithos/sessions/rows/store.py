@@ -96,12 +96,12 @@ class SessionStore(SessionReading):
 
     # -- sessions ------------------------------------------------------------------------------
 
-    def owner_of(self, session: str) -> tuple[int, str, bool] | None:
-        """Return the number of a session, its transcript, and whether that transcript is gone."""
+    def owner_of(self, session: str) -> str | None:
+        """Return the transcript of a session, "" if that is gone, and None if the session is unknown."""
         if not self.is_there:
             return None
-        row = self._first("SELECT number,path,gone FROM sessions WHERE id=?", (session,))
-        return None if row is None else (int(row[0]), str(row[1]), row[2] is not None)
+        row = self._first("SELECT path,gone FROM sessions WHERE id=?", (session,))
+        return None if row is None else str(row[0]) if row[1] is None else ""
 
     def is_forgotten(self, session: str) -> bool:
         """Return whether a person removed this session from the index."""
@@ -132,16 +132,22 @@ class SessionStore(SessionReading):
         progress: Progress,
         turns: Sequence[Turn],
         embedding: Embedding,
+        now: datetime,
         *,
         starts_again: bool = False,
     ) -> Progress:
         """Store turns of a session and the progress in its transcript. Return the progress as stored.
 
         A turn with the number of the last stored turn replaces it. With `starts_again`, the stored turns are
-        deleted first, because the transcript was replaced.
+        deleted first, because the transcript was replaced. If the transcript was of another session before,
+        that session is gone.
         """
         with self.transaction():
             number = self._require_session(facts)
+            self._writer.execute(
+                "UPDATE sessions SET gone=? WHERE number=? AND number<>? AND gone IS NULL",
+                (to_microseconds(now), progress.session, number),
+            )
             if starts_again:
                 self._delete_blocks([number])
                 self._writer.execute(
@@ -158,9 +164,9 @@ class SessionStore(SessionReading):
 
     def _require_session(self, facts: SessionFacts) -> int:
         self._writer.execute(
-            "INSERT INTO sessions(id,client,agent,project,title,turns,size,path)"
-            " VALUES(?,?,?,?,'',0,0,?) ON CONFLICT(id) DO NOTHING",
-            (facts.id, facts.client, facts.agent, NO_PROJECT, facts.path),
+            "INSERT INTO sessions(id,client,agent,project,title,turns,size,path,folder)"
+            " VALUES(?,?,?,?,'',0,0,?,?) ON CONFLICT(id) DO NOTHING",
+            (facts.id, facts.client, facts.agent, NO_PROJECT, facts.path, facts.folder),
         )
         found = self._all("SELECT number FROM sessions WHERE id=?", (facts.id,))
         return int(found[0][0])
@@ -172,8 +178,8 @@ class SessionStore(SessionReading):
             project = self._project_number(facts.project)
             self._index_again(number, project)
         self._writer.execute(
-            "UPDATE sessions SET client=?,agent=?,path=?,project=?,gone=NULL WHERE number=?",
-            (facts.client, facts.agent, facts.path, project, number),
+            "UPDATE sessions SET client=?,agent=?,path=?,folder=?,project=?,gone=NULL WHERE number=?",
+            (facts.client, facts.agent, facts.path, facts.folder, project, number),
         )
         return int(project)
 
@@ -284,6 +290,20 @@ class SessionStore(SessionReading):
             ),
         )
 
+    def totals(self) -> tuple[int, int, dict[str, int]]:
+        """Return the numbers of sessions and turns, and the number of sessions of each folder."""
+        if not self.is_there:
+            return 0, 0, {}
+        rows = self._all("SELECT folder,COUNT(*),SUM(turns) FROM sessions GROUP BY folder")
+        folders = {str(folder): int(count) for folder, count, _ in rows}
+        return sum(folders.values()), sum(int(turns) for _, _, turns in rows), folders
+
+    def embedded(self, model: str) -> int:
+        """Return the number of turns with vectors of a model."""
+        if not self.is_there or model == NO_MODEL:
+            return 0
+        return int(self._first("SELECT COALESCE(SUM(turns),0) FROM blocks WHERE model=?", (model,))[0])
+
     # -- vectors of another model --------------------------------------------------------------
 
     def embed_some(self, embedding: Embedding, most: int) -> int:
@@ -333,7 +353,7 @@ class SessionStore(SessionReading):
         """Delete up to `most` sessions and the progress of a folder that was removed."""
         if not self.is_there:
             return 0
-        deleted = self._delete("path IN (SELECT path FROM transcripts WHERE folder=?)", (folder,), most)
+        deleted = self._delete("folder=?", (folder,), most)
         if not deleted:
             with self.transaction():
                 self._writer.execute("DELETE FROM transcripts WHERE folder=?", (folder,))
