@@ -110,5 +110,7 @@ SESSIONS = Capability(
     stores=(Store(45, open_sessions),),
     background=(Background(SessionFollower, SessionFollower.run),),
     health=(HealthCheck("sessions", 14, look_at_sessions),),
+    tools=("lithos.sessions.tools",),
+    checks=("lithos.sessions.checks",),
     statistics=(report_sessions,),
 )

@@ -19,8 +19,13 @@ from urllib.parse import quote
 
 import apsw
 
+from lithos.sessions.files.added_folders import AddedFolder
 from lithos.sessions.files.lines import LineReading, NotReadable, opened_transcript
-from lithos.sessions.files.surveying import FolderSurvey, FoundTranscript
+from lithos.sessions.files.surveying import (
+    FolderSurvey,
+    FoundTranscript,
+    survey_folder,
+)
 
 #: Maximum number of messages of a session and of parts of a message that are read, and of bytes of one part.
 MOST_MESSAGES: Final = 20_000
@@ -34,7 +39,16 @@ DAMAGED: Final = "damaged messages"
 TREE, TABLES = "opencode", "opencode-db"
 
 
-def survey_opencode(place: str, survey: FolderSurvey) -> None:
+def survey_added(folder: AddedFolder) -> FolderSurvey:
+    """Return the transcripts of an added folder of any client, the newest first."""
+    survey = survey_folder(folder)
+    if folder.client == "opencode" and not survey.problem:
+        for place in folder.places:
+            _survey_opencode(str(place), survey)
+    return survey
+
+
+def _survey_opencode(place: str, survey: FolderSurvey) -> None:
     """Add the sessions of opencode's data folder to a survey. A session in a database counts once."""
     name, seen = survey.folder.name, set[str]()
     for database in sorted(Path(place).glob("opencode*.db")):

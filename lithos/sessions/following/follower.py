@@ -21,10 +21,9 @@ from lithos.kernel.actors.threads import BackgroundThread, Blocking
 from lithos.kernel.databases.database import trouble_of
 from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed
 from lithos.kernel.log import get_logger
-from lithos.sessions.files.added_folders import AddedFolder, FoldersUnreadable, all_folders
-from lithos.sessions.files.opencode import survey_opencode
-from lithos.sessions.files.surveying import FolderSurvey, FoundTranscript, survey_folder
-from lithos.sessions.following.notices import notices_of
+from lithos.sessions.files.added_folders import FoldersUnreadable, all_folders
+from lithos.sessions.files.opencode import survey_added
+from lithos.sessions.files.surveying import FolderSurvey, FoundTranscript
 from lithos.sessions.following.transcript import FORGOTTEN, UNFINISHED, TranscriptSteps
 from lithos.sessions.model.masking import SecretMask
 from lithos.sessions.model.results import FolderStatus, SessionsStatus, TranscriptProblem
@@ -104,7 +103,7 @@ class SessionFollower:
     def notices(self, path: str) -> tuple[str, ...]:
         """Return in sentences what could not be read of a transcript."""
         progress = self._progress.get(path)
-        return () if progress is None else notices_of(progress)
+        return () if progress is None else progress.notices()
 
     async def forget(self, session: str) -> bool:
         """Delete a session from the index, and never index its transcript again.
@@ -198,7 +197,7 @@ class SessionFollower:
     def _survey_now(self) -> tuple[list[FolderSurvey], list[str]]:
         """Return the surveys of all folders, and the paths of transcripts that no longer exist. Blocks."""
         folders = all_folders(self._private, self._configured, self._environment)
-        surveys = [_survey(folder) for folder in folders]
+        surveys = [survey_added(folder) for folder in folders]
         names = {each.name for each in folders}
         found = {each.path for survey in surveys for each in survey.found}
         missing = [
@@ -267,7 +266,7 @@ class SessionFollower:
         problems = [
             TranscriptProblem(path=path, reasons=reasons)
             for path, progress in sorted(self._progress.items())
-            if (reasons := notices_of(progress))
+            if (reasons := progress.notices())
         ]
         skipped: dict[str, int] = {}
         for progress in self._progress.values():
@@ -278,7 +277,7 @@ class SessionFollower:
                 skipped[reason] = skipped.get(reason, 0) + count
         return SessionsStatus(
             is_enabled=bool(self._surveys),
-            folders=[folder_status(each, of_folders.get(each.folder.name, 0)) for each in self._surveys],
+            folders=[_folder_status(each, of_folders.get(each.folder.name, 0)) for each in self._surveys],
             sessions=sessions,
             turns=turns,
             embedded=self._store.embedded(self._embedding().model),
@@ -289,7 +288,7 @@ class SessionFollower:
         )
 
 
-def folder_status(survey: FolderSurvey, sessions: int) -> FolderStatus:
+def _folder_status(survey: FolderSurvey, sessions: int) -> FolderStatus:
     """Return the state of an added folder."""
     folder = survey.folder
     return FolderStatus(
@@ -301,14 +300,6 @@ def folder_status(survey: FolderSurvey, sessions: int) -> FolderStatus:
         sessions=sessions,
         problem=survey.problem,
     )
-
-
-def _survey(folder: AddedFolder) -> FolderSurvey:
-    survey = survey_folder(folder)
-    if folder.client == "opencode" and not survey.problem:
-        for place in folder.places:
-            survey_opencode(str(place), survey)
-    return survey
 
 
 def _is_gone(progress: Progress, broken: set[str]) -> bool:

@@ -31,14 +31,14 @@ from lithos.sessions.formats.generic import FORMATS, GENERIC, recognise
 from lithos.sessions.formats.values import TranscriptFormat
 from lithos.sessions.model.draft import AGENT, FOLDER, NATIVE, REPOSITORY, SessionDraft
 from lithos.sessions.model.masking import SecretMask
+from lithos.sessions.model.notices import REST, RESTARTS
 from lithos.sessions.model.session import session_id
 from lithos.sessions.rows.schema import Progress, SessionFacts
 from lithos.sessions.rows.store import Embedding, SessionStore
 
 #: Names of further values in `Progress.memory`: the format, the session id, whether a person removed the
-#: session, the bytes of a cut last line, how often the transcript was read again from its beginning, and
-#: whether the turns that are stored are those of its earlier content.
-FORMAT, ID, FORGOTTEN, REST, RESTARTS, STALE = "format", "id", "forgotten", "rest", "restarts", "stale"
+#: session, and whether the turns that are stored are those of the transcript's earlier content.
+FORMAT, ID, FORGOTTEN, STALE = "format", "id", "forgotten", "stale"
 #: Size of a transcript that is not read to its end yet.
 UNFINISHED: Final = -1
 #: Number of folders whose projects are remembered.

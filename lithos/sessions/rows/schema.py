@@ -10,6 +10,7 @@ from typing import Any, Final
 import apsw
 from attrs import field, frozen
 
+from lithos.sessions.model.notices import notices_of
 from lithos.sessions.rows.words import WORDS_SCHEMA
 
 #: Name of the database file in `.lithos`.
@@ -76,6 +77,10 @@ class Progress:
     memory: Mapping[str, Any] = field(factory=dict)
     skipped: Mapping[str, int] = field(factory=dict)
     problem: str = ""
+
+    def notices(self) -> tuple[str, ...]:
+        """Return in sentences what could not be read of the transcript."""
+        return notices_of(self.problem, self.skipped, self.memory)
 
     def row(self) -> tuple[Any, ...]:
         """Return the column values."""
