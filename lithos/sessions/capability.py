@@ -38,7 +38,7 @@ def open_sessions(occasion: Occasion) -> SessionStore:
 
 def find_mask() -> SecretMask | None:
     """Return the mask of secrets, or None if it is missing. Then no transcript is read."""
-    module = import_if_there("lithos.text", "secrets")
+    module = import_if_there("lithos.text.secrets", "masking")
     return None if module is None else SecretMask(module.mask)
 
 
@@ -52,10 +52,11 @@ def embedding_of(semantic: SemanticBackend) -> Embedding:
     model = static_model(semantic)
     if model is None:
         return Embedding()
-    return Embedding(model_name(model), lambda turns: _encode(model, turns))
+    return Embedding(model_name(model), lambda turns: encode_turns(model, turns))
 
 
-def _encode(model: Embedder, turns: Sequence[Turn]) -> list[Codes]:
+def encode_turns(model: Embedder, turns: Sequence[Turn]) -> list[Codes]:
+    """Return the vectors of the passages of each turn."""
     passages = [passages_of(turn) for turn in turns]
     codes = encode_rows(model.encode([each for some in passages for each in some], one_core=True))
     found, begin = list[Codes](), 0

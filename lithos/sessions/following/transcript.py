@@ -138,12 +138,7 @@ class TranscriptSteps:
         if native:
             chosen = session_id(client, native)
             owner = self._store.owner_of(chosen)
-            if (
-                owner is None
-                or owner[2]
-                or owner[1] == path
-                or not os.path.lexists(owner[1].partition("#")[0])
-            ):
+            if owner in (None, "", path) or not os.path.lexists(str(owner).partition("#")[0]):
                 return chosen
         return session_id(client, f"{native}\0{path}")
 
