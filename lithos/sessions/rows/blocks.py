@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -24,8 +24,8 @@ from lithos.sessions.model.session import Turn
 #: Number of low bits of a serial that contain the place of a turn in its block.
 PLACE_BITS: Final = 8
 #: A block is full with this number of turns or characters. A single turn may be larger.
-FULL_TURNS: Final = 64
-FULL_SIZE: Final = 48_000
+FULL_TURNS: Final = 32
+FULL_SIZE: Final = 24_000
 
 
 def serial_of(block: int, place: int) -> int:
@@ -59,20 +59,23 @@ def pack_turns(turns: Sequence[Turn]) -> bytes:
 def unpack_turns(packed: bytes, first: int) -> list[Turn]:
     """Return the turns of a block. `first` is the number of its first turn."""
     rows: list[list[Any]] = json.loads(zlib.decompress(packed))
-    return [
-        Turn(
-            first + place,
-            who,
-            None if when is None else from_microseconds(when),
-            text,
-            tuple(tools),
-            tuple(files),
-            tuple(outputs),
-            key,
-            cut,
-        )
-        for place, (who, when, text, tools, files, outputs, key, cut) in enumerate(rows)
-    ]
+    return [_turn(first + place, row) for place, row in enumerate(rows)]
+
+
+def unpack_some(packed: bytes, first: int, places: Iterable[int]) -> dict[int, Turn]:
+    """Return some turns of a block by place. Missing turns are left out."""
+    rows: list[list[Any]] = json.loads(zlib.decompress(packed))
+    return {place: _turn(first + place, rows[place]) for place in places if place < len(rows)}
+
+
+def _turn(number: int, row: list[Any]) -> Turn:
+    who, when, text, tools, files, outputs, key, cut = row
+    at = None if when is None else from_microseconds(when)
+    return Turn(number, who, at, text, tuple(tools), tuple(files), tuple(outputs), key, cut)
+
+
+#: The vectors of nothing.
+NO_CODES: Final = np.zeros((0, 0), np.int8)
 
 
 @frozen(eq=False)
@@ -91,22 +94,22 @@ class BlockVectors:
         """Join the vectors of turns. The first turn has place 0."""
         counts = [len(codes) for codes in of_turns]
         places = np.repeat(np.arange(len(counts)), counts).astype(np.uint8)
-        codes = np.concatenate(of_turns) if of_turns else np.zeros((0, 0), np.int8)
+        codes = np.concatenate(of_turns) if sum(counts) else NO_CODES
         return cls(places, invert_lengths(codes), codes)
 
-    def pack(self) -> bytes:
-        """Return the vectors as bytes."""
-        head = np.array(self.codes.shape, np.uint32).tobytes()
-        return b"".join((head, self.inverse.tobytes(), self.codes.tobytes(), self.places.tobytes()))
+    def pack(self) -> tuple[bytes, bytes, bytes]:
+        """Return the places, the inverse lengths and the codes as bytes.
+
+        The bytes of several blocks can be joined, so that one array has the vectors of all of them.
+        """
+        return self.places.tobytes(), self.inverse.tobytes(), self.codes.tobytes()
 
     @classmethod
-    def unpack(cls, packed: bytes) -> BlockVectors:
-        """Reverse `pack`. The arrays share memory with the bytes."""
-        rows, dims = (int(n) for n in np.frombuffer(packed, np.uint32, 2))
-        inverse = np.frombuffer(packed, np.float32, rows, 8)
-        codes = np.frombuffer(packed, np.int8, rows * dims, 8 + 4 * rows).reshape(rows, dims)
-        places = np.frombuffer(packed, np.uint8, rows, 8 + 4 * rows + rows * dims)
-        return cls(places, inverse, codes)
+    def unpack(cls, places: bytes, inverse: bytes, codes: bytes) -> BlockVectors:
+        """Reverse `pack`, also for joined bytes. The arrays share memory with the bytes."""
+        found = np.frombuffer(places, np.uint8)
+        rows = np.frombuffer(codes, np.int8).reshape(len(found), -1) if len(found) else NO_CODES
+        return cls(found, np.frombuffer(inverse, np.float32), rows)
 
     def before(self, place: int) -> list[Codes]:
         """Return the vectors of each turn before a place."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lithos.search.index.chunk_rows import Codes, VectorHit, best_per_note, compare_codes, encode_rows
+from lithos.search.index.chunk_rows import VectorHit, best_per_note, compare_codes, encode_rows
 from lithos.search.index.embedder import Matrix
 from lithos.sessions.rows.blocks import PLACE_BITS, BlockVectors
 
@@ -16,19 +16,20 @@ from lithos.sessions.rows.blocks import PLACE_BITS, BlockVectors
 _AT_ONCE: Final = 16_384
 
 
-def nearest_turns(
-    blocks: Iterable[tuple[int, bytes]], vector: Matrix, threshold: float, most: int
-) -> list[VectorHit]:
-    """Return the best passage of each of the `most` nearest turns, best first.
+#: Number, places, inverse lengths and codes of a block (`BlockVectors.pack`).
+PackedBlock: TypeAlias = tuple[int, bytes, bytes, bytes]
 
-    `blocks` yields the number and the packed vectors of each block. `vector` has length 1.
-    """
+
+def nearest_turns(
+    blocks: Iterable[PackedBlock], vector: Matrix, threshold: float, most: int
+) -> list[VectorHit]:
+    """Return the best passage of each of the `most` nearest turns, best first. `vector` has length 1."""
     codes = encode_rows(vector[None])
     if not codes.any():
         return []
     found: list[tuple[NDArray[np.uint64], Matrix]] = []
-    for serials, rows, inverse in _batches(blocks):
-        (similarities,) = compare_codes(rows, inverse, codes)
+    for serials, vectors in _batches(blocks):
+        (similarities,) = compare_codes(vectors.codes, vectors.inverse, codes)
         near = np.flatnonzero(similarities >= threshold)
         found.append((serials[near], similarities[near]))
     if not found:
@@ -38,25 +39,21 @@ def nearest_turns(
     return best_per_note(serials, np.zeros(len(serials), np.uint32), similarities, most)
 
 
-def _batches(
-    blocks: Iterable[tuple[int, bytes]],
-) -> Iterator[tuple[NDArray[np.uint64], Codes, Matrix]]:
-    waiting: list[tuple[int, BlockVectors]] = []
-    rows = 0
-    for number, packed in blocks:
-        vectors = BlockVectors.unpack(packed)
-        if not len(vectors.codes):
-            continue
-        waiting.append((number, vectors))
-        rows += len(vectors.codes)
+def _batches(blocks: Iterable[PackedBlock]) -> Iterator[tuple[NDArray[np.uint64], BlockVectors]]:
+    waiting, rows = list[PackedBlock](), 0
+    for block in blocks:
+        waiting.append(block)
+        rows += len(block[1])
         if rows >= _AT_ONCE:
             yield _joined(waiting)
             waiting, rows = [], 0
-    if waiting:
+    if rows:
         yield _joined(waiting)
 
 
-def _joined(some: list[tuple[int, BlockVectors]]) -> tuple[NDArray[np.uint64], Codes, Matrix]:
-    serials = [each.places.astype(np.uint64) + np.uint64(number << PLACE_BITS) for number, each in some]
-    codes = np.concatenate([each.codes for _, each in some])
-    return np.concatenate(serials), codes, np.concatenate([each.inverse for _, each in some])
+def _joined(some: list[PackedBlock]) -> tuple[NDArray[np.uint64], BlockVectors]:
+    numbers, places, inverse, codes = zip(*some, strict=True)
+    vectors = BlockVectors.unpack(b"".join(places), b"".join(inverse), b"".join(codes))
+    begins = np.array(numbers, np.uint64) << np.uint64(PLACE_BITS)
+    serials = np.repeat(begins, [len(each) for each in places]) + vectors.places.astype(np.uint64)
+    return serials, vectors

@@ -17,7 +17,7 @@ from lithos.search.index.embedder import Matrix
 from lithos.search.ranking.lead_coverage import Covered, LeadText, lead_coverage
 from lithos.sessions.model.passages import passages_of
 from lithos.sessions.model.session import Session, Turn
-from lithos.sessions.rows.blocks import PLACE_BITS, place_of, serial_of, unpack_turns
+from lithos.sessions.rows.blocks import PLACE_BITS, place_of, serial_of, unpack_some, unpack_turns
 from lithos.sessions.rows.meaning import nearest_turns
 from lithos.sessions.rows.schema import NO_PROJECT, SCHEMA, upgrade
 from lithos.sessions.rows.words import Stemmer, TurnScope, TurnWords
@@ -135,18 +135,18 @@ class SessionReading(LearningDatabase):
 
     def _turns_at(self, serials: Iterable[int]) -> dict[int, tuple[int, Turn]]:
         """Return the session number and the turn of each serial. Each block is unpacked once."""
-        blocks: dict[int, tuple[int, list[Turn]]] = {}
-        found: dict[int, tuple[int, Turn]] = {}
+        places: dict[int, list[int]] = {}
         for serial in serials:
             block, place = place_of(serial)
-            if block not in blocks:
-                row = self._reader.execute(
-                    "SELECT session,first,text FROM blocks WHERE number=?", (block,)
-                ).fetchone()
-                blocks[block] = (0, []) if row is None else (row[0], unpack_turns(row[2], row[1]))
-            session, turns = blocks[block]
-            if place < len(turns):
-                found[serial] = session, turns[place]
+            places.setdefault(block, []).append(place)
+        found: dict[int, tuple[int, Turn]] = {}
+        for block, wanted in places.items():
+            row: Any = self._reader.execute(
+                "SELECT session,first,text FROM blocks WHERE number=?", (block,)
+            ).fetchone()
+            if row is not None:
+                turns = unpack_some(row[2], row[1], wanted)
+                found |= {serial_of(block, place): (row[0], turn) for place, turn in turns.items()}
         return found
 
     # -- search --------------------------------------------------------------------------------
@@ -183,12 +183,13 @@ class SessionReading(LearningDatabase):
         self, model: str, vector: Matrix, threshold: float, most: int, scope: TurnScope
     ) -> list[VectorHit]:
         """Return the nearest turns. `model` names the model of the vector."""
-        where, values = "model=? AND b.number>=?", [model, scope.least >> PLACE_BITS]
+        where, values = "model=? AND number>=?", [model, scope.least >> PLACE_BITS]
         if scope.projects is not None:
-            where += f" AND s.project IN ({','.join('?' * len(scope.projects))})"
+            marks = ",".join("?" * len(scope.projects))
+            where += f" AND session IN (SELECT number FROM sessions WHERE project IN ({marks}))"  # noqa: S608
             values += sorted(scope.projects)
-        rows = self._reader.execute(
-            f"SELECT b.number,b.vectors FROM blocks b JOIN sessions s ON s.number=b.session WHERE {where}",  # noqa: S608
+        rows: Any = self._reader.execute(
+            f"SELECT number,places,inverse,codes FROM blocks WHERE {where}",  # noqa: S608 - our names
             values,
         )
         return nearest_turns(rows, vector, threshold, most)

@@ -33,7 +33,7 @@ CREATE INDEX IF NOT EXISTS sessions_by_end ON sessions(ended);
 CREATE TABLE IF NOT EXISTS blocks(
     number INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER NOT NULL, first INTEGER NOT NULL,
     turns INTEGER NOT NULL, size INTEGER NOT NULL, ended INTEGER, text BLOB NOT NULL,
-    model TEXT NOT NULL, vectors BLOB NOT NULL);
+    model TEXT NOT NULL, places BLOB NOT NULL, inverse BLOB NOT NULL, codes BLOB NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS blocks_by_session ON blocks(session, first);
 CREATE TABLE IF NOT EXISTS transcripts(
     path TEXT PRIMARY KEY, folder TEXT NOT NULL, session INTEGER, size INTEGER NOT NULL,

@@ -202,7 +202,7 @@ class SessionStore(SessionReading):
         if not turns:
             return []
         row = self._first(
-            "SELECT number,first,turns,size,text,model,vectors FROM blocks WHERE session=?"
+            "SELECT number,first,text,model,places,inverse,codes FROM blocks WHERE session=?"
             " ORDER BY first DESC LIMIT 1",
             (session,),
         )
@@ -222,11 +222,11 @@ class SessionStore(SessionReading):
         return [each for each in blocks if each.changed < len(each.turns)]
 
     def _last_block(self, row: Sequence[Any], first_new: int, embedding: Embedding) -> _Block:
-        number, first, _, _, text, model, vectors = row
+        number, first, text, model, *vectors = row
         turns = unpack_turns(text, first)
         kept = turns[: first_new - first]
         if model == embedding.model and model != NO_MODEL:
-            codes = BlockVectors.unpack(vectors).before(len(kept))
+            codes = BlockVectors.unpack(*vectors).before(len(kept))
         else:
             codes = embedding.encode(kept)
         return _Block(
@@ -235,26 +235,27 @@ class SessionStore(SessionReading):
 
     def _put_block(self, session: int, project: int, block: _Block) -> None:
         size, ended = sum(each.size for each in block.turns), latest(block.turns)
-        vectors = BlockVectors.of(block.codes).pack() if block.model != NO_MODEL else b""
+        vectors = BlockVectors.of(block.codes if block.model != NO_MODEL else ()).pack()
         values = (
             len(block.turns),
             size,
             None if ended is None else to_microseconds(ended),
             pack_turns(block.turns),
             block.model,
-            vectors,
+            *vectors,
         )
         number = block.number
         if number is None:
             self._writer.execute(
-                "INSERT INTO blocks(session,first,turns,size,ended,text,model,vectors)"
-                " VALUES(?,?,?,?,?,?,?,?)",
+                "INSERT INTO blocks(session,first,turns,size,ended,text,model,places,inverse,codes)"
+                " VALUES(?,?,?,?,?,?,?,?,?,?)",
                 (session, block.first, *values),
             )
             number = self._writer.last_insert_rowid()
         else:
             self._writer.execute(
-                "UPDATE blocks SET turns=?,size=?,ended=?,text=?,model=?,vectors=? WHERE number=?",
+                "UPDATE blocks SET turns=?,size=?,ended=?,text=?,model=?,places=?,inverse=?,codes=?"
+                " WHERE number=?",
                 (*values, number),
             )
         self._put_words(number, project, block.turns, block.changed, is_known=block.number is not None)
@@ -318,7 +319,8 @@ class SessionStore(SessionReading):
             for number, first, text in rows:
                 vectors = BlockVectors.of(embedding.encode(unpack_turns(text, first))).pack()
                 self._writer.execute(
-                    "UPDATE blocks SET model=?,vectors=? WHERE number=?", (embedding.model, vectors, number)
+                    "UPDATE blocks SET model=?,places=?,inverse=?,codes=? WHERE number=?",
+                    (embedding.model, *vectors, number),
                 )
         return len(rows)
 

@@ -127,7 +127,7 @@ def test_sub_agent_is_a_session_of_its_own() -> None:
 
 
 def test_codex_records_before_the_envelope_are_read() -> None:
-    records = [
+    records: list[dict[str, Any]] = [
         {"id": "old", "timestamp": "2025-06-01T00:00:00Z", "instructions": None, "git": {}},
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hello"}]},
     ]
