@@ -47,7 +47,8 @@ async def test_server_follows_configured_transcripts(tmp_path: Path, transcripts
         component = look_at_sessions(sessions)
         assert component is not None
         assert component.as_json() == {
-            "status": "ok", "folders": 1, "sessions": 2, "turns": 3, "waiting": 0, "with_problems": 1,
+            "status": "ok", "folders": 1, "missing_folders": 0, "sessions": 2, "turns": 3, "waiting": 0,
+            "with_problems": 1,
         }  # fmt: skip
         assert [(each.key, each.value) for each in report_sessions(sessions)] == [("sessions", 2)]
         assert (await lithos.call("lithos_stats"))["sessions"] == 2
