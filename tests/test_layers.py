@@ -28,7 +28,7 @@ ORDER = (
     ("history",),
     ("search", "tasks"),
     ("memory",),
-    ("proposals", "attachments", "access"),
+    ("proposals", "attachments", "access", "sessions"),
     ("imports",),
     ("upkeep",),
     ("clients", "adopt"),
@@ -38,7 +38,7 @@ ORDER = (
 )
 LEVELS = {package: level for level, packages in enumerate(ORDER) for package in packages}
 #: Packages that no other package imports, so that each package can be left out.
-LEAVES = ("proposals", "attachments", "access", "imports", "clients", "adopt", "vaults")
+LEAVES = ("proposals", "attachments", "access", "sessions", "imports", "clients", "adopt", "vaults")
 BLOCKING = {"rows", "files", "index"}
 #: Groups of roles that may import each other.
 ALIKE = (BLOCKING, {"front", "pages"}, {"service", "checks"})

@@ -27,6 +27,7 @@ PACKAGES: Final = (
     "proposals",
     "attachments",
     "access",
+    "sessions",
     "imports",
     "upkeep",
     "upkeep.evaluation",
