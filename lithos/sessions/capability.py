@@ -14,8 +14,8 @@ from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import HealthCheck
 from lithos.notes.writing.actor_writer import Writer
-from lithos.search.index.chunk_rows import Codes, encode_rows
 from lithos.search.embedding.embedder import Embedder
+from lithos.search.index.chunk_rows import Codes, encode_rows
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig

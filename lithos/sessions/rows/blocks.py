@@ -17,8 +17,8 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from lithos.kernel.values.times import from_microseconds, to_microseconds
-from lithos.search.index.chunk_rows import Codes, invert_lengths
 from lithos.search.embedding.embedder import Matrix
+from lithos.search.index.chunk_rows import Codes, invert_lengths
 from lithos.sessions.model.session import Turn
 
 #: Number of low bits of a serial that contain the place of a turn in its block.

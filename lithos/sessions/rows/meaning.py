@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lithos.search.index.chunk_rows import VectorHit, best_per_note, compare_codes, encode_rows
 from lithos.search.embedding.embedder import Matrix
+from lithos.search.index.chunk_rows import VectorHit, best_per_note, compare_codes, encode_rows
 from lithos.sessions.rows.blocks import PLACE_BITS, BlockVectors
 
 #: Number of rows that are compared at once: 4 MB at 256 dimensions.

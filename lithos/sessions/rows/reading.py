@@ -12,8 +12,8 @@ from attrs import frozen
 from lithos.kernel.databases.database import SET_ASIDE, DatabaseLayout, LearningDatabase
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.times import from_microseconds, to_microseconds
-from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.embedding.embedder import Matrix
+from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.ranking.lead_coverage import Covered, LeadText, lead_coverage
 from lithos.sessions.model.passages import passages_of
 from lithos.sessions.model.session import Session, Turn

@@ -16,8 +16,8 @@ from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.rows_coordination import NoteRows
-from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.embedding.embedder import Embedder
+from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.semantic import SemanticUnavailable
 from lithos.search.ranking.lead_coverage import Covered
