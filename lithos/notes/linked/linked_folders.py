@@ -73,7 +73,7 @@ class LinkedFolders:
         try:
             status = os.stat(self._file)
             seen = (status.st_ino, status.st_size, status.st_mtime_ns)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             seen = None
         except OSError as failure:
             log.error("list of linked folders unreadable", reason=str(failure))
