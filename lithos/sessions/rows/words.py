@@ -14,7 +14,7 @@ import apsw
 from attrs import frozen
 
 from lithos.kernel.values.times import to_microseconds
-from lithos.search.index.fulltext_schema import make_analyzer, prepare_text
+from lithos.search.index.stemming import make_analyzer, prepare_text
 from lithos.sessions.rows.blocks import PLACE_BITS
 from lithos.text.words.analysis import FUNCTION_WORDS
 from lithos.text.words.frequencies import bm25_idf

@@ -20,6 +20,7 @@ from lithos.search.embedding.embedder import Embedder
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.semantic import SemanticUnavailable
+from lithos.search.ranking.calibrations import STATIC
 from lithos.search.ranking.lead_coverage import Covered
 from lithos.search.ranking.match_strength import WEAK, judge
 from lithos.search.service.hybrid import Hybrid
@@ -30,7 +31,9 @@ from lithos.sessions.rows.reading import SessionReading
 from lithos.sessions.rows.words import TurnScope
 from lithos.text.chunk import spell_dates
 from lithos.text.query import Node, words_of
-from lithos.text.snippet import WINDOW, Terms, find_passage
+from lithos.text.snippet import Terms, find_passage
+from lithos.text.snippet_bounds import WINDOW
+from lithos.text.words.languages import NO_FORMS, WordForms
 
 T = TypeVar("T")
 
@@ -43,7 +46,7 @@ class _Found:
     """A vector query that is already answered."""
 
     found: Sequence[VectorHit] | SemanticUnavailable
-    is_accurate: bool = False
+    calibration: str = STATIC
 
     async def hits(self) -> list[VectorHit]:
         if isinstance(self.found, SemanticUnavailable):
@@ -92,6 +95,14 @@ class _Legs:
 
     def terms(self, text: str) -> frozenset[str]:
         return frozenset(self._store.stemmer.stems(text))
+
+    def terms_in(self, language: str, text: str) -> frozenset[str]:
+        del language  # The stems of turns are English.
+        return self.terms(text)
+
+    def word_forms(self, text: str) -> WordForms:
+        del text
+        return NO_FORMS
 
 
 def model_name(embedder: Embedder) -> str:
