@@ -66,6 +66,12 @@ class StorageConfig:
         "until a person merges them. `merge` merges a copy at once if the merge has no conflict and only "
         "programs give such file names. `ignore` treats them as ordinary notes.",
     )
+    secrets: Literal["warn", "refuse", "off"] = setting(
+        "warn",
+        "What happens if an agent writes text that looks like a password or a key into a note, a task, a "
+        "finding or an edge. `warn` stores the text and names the line in the answer, and `refuse` "
+        "stores nothing.",
+    )
 
     @property
     def notes_folder(self) -> Path:

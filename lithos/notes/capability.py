@@ -71,6 +71,7 @@ from lithos.notes.writing.preparation import Preparation
 from lithos.server.mcp.resource_pages import Library, ResourceChanges
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.ports import NotePorts
+from lithos.text.secrets.policy import SecretPolicy
 
 
 def make_records(rows: ScannedRows) -> NoteRecords:
@@ -145,11 +146,13 @@ def make_writer(
     gate: ChangeGate | None,
     versions: VersionStore | None,
     scopes: WriteScopes,
+    storage: StorageConfig,
 ) -> Writer:
     """Build the only writer of notes."""
     kept = partial(kept_versions, versions)
     writer = Writer(preparation, applying, publisher, keeper.take, outlines, gate, kept)
     writer.scopes = scopes
+    writer.secrets = SecretPolicy(storage.secrets)
     return writer
 
 

@@ -47,10 +47,12 @@ from lithos.notes.writing.change_gate import (
     approved,
     check_scope,
     decided_on,
+    is_long,
     may_write,
     only_proposed,
     paths_of,
     proposes_nothing,
+    with_warnings,
     without_foreign,
 )
 from lithos.notes.writing.editing import EditPreparation, Outlines, edit_source
@@ -86,6 +88,7 @@ from lithos.notes.writing.recording import NotKept, version_of
 from lithos.notes.writing.restoring import RestorePreparation
 from lithos.notes.writing.write_rules import keys_of
 from lithos.text.outline.section_edit import Edited
+from lithos.text.secrets.policy import SecretPolicy
 
 log = get_logger("lithos.writer")
 
@@ -168,6 +171,8 @@ class Writer:
         self._outlines = outlines
         #: The paths that each agent may change. The services add the rules for tokens.
         self.scopes = WriteScopes()
+        #: The check of changes for secrets. The capability sets it from the settings.
+        self.secrets = SecretPolicy()
         self._gate = gate
         self._outside = Outside(
             preparation.catalogue, applying.files, applying.blocking, preparation.clock, versions
@@ -274,6 +279,9 @@ class Writer:
             if isinstance(job.request, MoveNote):
                 job.prepared = await self._moving.plan(job.request, job.prepared, self._files, self._blocking)
             job.prepared = approved(job.prepared, job.request)
+            warn = partial(with_warnings, self.secrets, job.request, job.prepared, job.source)
+            is_slow = is_long(job.prepared) or not self.secrets.is_ready
+            job.prepared = await self._blocking.run(warn) if is_slow else warn()
             place = await self._place_of(job)
         except LithosError as refusal:
             job.reply = refusal
@@ -364,7 +372,9 @@ class Writer:
         reals = first.reals
         allowed = takewhile(lambda job: may_write(self.scopes, job.request, path, reals), first.followers)
         requests = [each.request for each in allowed if isinstance(each.request, EditNote)]
-        together = await self._editing.prepare_together(first.prepared, first.source, requests, self._edit)
+        together = await self._editing.prepare_together(
+            first.prepared, first.source, requests, self._edit, partial(with_warnings, self.secrets)
+        )
         joined = [first, *first.followers][: len(together)]
         for job, prepared in zip(joined, together, strict=True):
             job.prepared, job.reals = prepared, reals

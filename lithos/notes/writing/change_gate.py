@@ -14,14 +14,17 @@ import attrs
 from lithos.kernel.values.errors import Forbidden, InvalidInput
 from lithos.kernel.values.projects import projects_of, same_project
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.files.values import Move
+from lithos.notes.files.values import Move, Put, ReadFile
 from lithos.notes.model.scopes import PathAccess, WriteScopes, foreign_project, refusal_of
-from lithos.notes.writing.messages import RelinkNote, WriteNote, WriteRequest
+from lithos.notes.writing.messages import EditNote, PatchNote, RelinkNote, WriteNote, WriteRequest
 from lithos.notes.writing.ports import OwnProposal
 from lithos.notes.writing.preparation import Passed, Prepared
+from lithos.text.secrets.policy import SecretPolicy
 
 #: Maximum number of paths that a refusal lists.
 _LISTED: Final = 20
+#: Maximum number of bytes in a file that is examined for secrets on the event loop (about 3 ms).
+_ON_LOOP: Final = 64 * 1024
 
 
 def agent_of(request: WriteRequest) -> str:
@@ -162,6 +165,31 @@ def approved(prepared: Prepared, request: WriteRequest) -> Prepared:
         return prepared
     event = attrs.evolve(prepared.event, payload={**prepared.event.payload, "approved_by": by})
     return attrs.evolve(prepared, approved_by=by, event=event)
+
+
+def is_long(prepared: Prepared) -> bool:
+    """Return whether a change is too long to be examined for secrets on the event loop."""
+    return isinstance(prepared.operation, Put) and len(prepared.operation.data) > _ON_LOOP
+
+
+def with_warnings(
+    secrets: SecretPolicy, request: WriteRequest, prepared: Prepared, source: object
+) -> Prepared:
+    """Return the change with warnings about secrets that an agent adds to the file `source`.
+
+    Raises `InvalidInput` if secrets are refused. Changes that a person makes or approves are not examined.
+    """
+    if not isinstance(request, WriteNote | EditNote | PatchNote) or not isinstance(prepared.operation, Put):
+        return prepared
+    is_own = request.by is not None and request.by.is_own
+    if is_own or (not isinstance(request, WriteNote) and request.approval is not None):
+        return prepared
+    old = source.data if isinstance(source, ReadFile) else b""
+    warned = secrets.of_file(prepared.entry.path, old, prepared.operation.data)
+    if not warned:
+        return prepared
+    outcome = attrs.evolve(prepared.outcome, warnings=(*prepared.outcome.warnings, *warned))
+    return attrs.evolve(prepared, outcome=outcome)
 
 
 def decided_on(prepared: Prepared, reals: Reals) -> Prepared:

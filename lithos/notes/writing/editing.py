@@ -230,12 +230,13 @@ class EditPreparation:
         source: ReadFile | Exception | None,
         requests: Sequence[EditNote],
         edit: Callable[[EditNote, ReadFile], Edited | LithosError | None],
+        check: Callable[[EditNote, Prepared, ReadFile], Prepared],
     ) -> list[Prepared]:
         """Return an edit based on `source`, and the following edits that are written to the file with it.
 
         Each edit gets its own version, but the file is written only once, after the last edit (group commit).
         The series ends before a request that is refused or for which the file is too long. This request is
-        decided after the preceding edits are on disk.
+        decided after the preceding edits are on disk. `check` checks each following edit and may refuse it.
         """
         edits, worked = [first], 0
         for request in requests:
@@ -251,6 +252,7 @@ class EditPreparation:
                 worked = 0
             try:
                 prepared = self.prepare_edit(request, left, edit(request, left), last.entry)
+                prepared = check(request, prepared, left)
             except LithosError:
                 break
             edits.append(attrs.evolve(prepared, former=last.entry))

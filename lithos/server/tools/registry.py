@@ -17,6 +17,7 @@ from attrs import evolve, field, fields, frozen
 from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Parts
+from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.errors import Forbidden, LithosError, SearchBackendFailed
 from lithos.kernel.values.principals import (
     COMMAND,
@@ -36,6 +37,7 @@ from lithos.server.tools.declaring import CONNECTOR, OWN, PROFILES, Answer, Tool
 from lithos.server.tools.fitting import UNPAGED, AnswerWithImage, fit
 from lithos.server.tools.ports import AgentProjects, NotePorts
 from lithos.server.tools.request_ids import serve_once
+from lithos.text.secrets.policy import SecretPolicy
 
 #: Parameter with which clients of upstream's Lithos filter by agent.
 _FILTER: Final = CALLERS[0]
@@ -222,6 +224,12 @@ def is_listed(tool: Tool, server: ServerConfig) -> bool:
     return tool.profile in shown and (server.legacy_tools or not tool.is_legacy)
 
 
+def _with_warnings(answer: Answer, warned: Sequence[str]) -> Answer:
+    if answer is None or not warned:
+        return answer
+    return {**answer, "warnings": [*answer.get("warnings", ()), *warned]}
+
+
 class Tools:
     """All tools of one server, in fixed order."""
 
@@ -256,6 +264,7 @@ class Tools:
         self._meter = ToolMeter(using.get(Metrics))
         begin_tools(using.get(Metrics), tools, has_connectors=has_connectors)
         self._admission = Admission()
+        self._secrets = SecretPolicy(using.get(StorageConfig).secrets)
         self._told = using.get(AgentProjects)
 
     def acting_as(self, principal: Principal) -> ActingTools:
@@ -330,6 +339,15 @@ class Tools:
         if not is_early or answer is None:
             return answer
         return {**answer, **self._early(answer, is_of_one="path" in arguments)}
+
+    def _suspected(self, tool: Tool, arguments: Mapping[str, Any], principal: Principal) -> tuple[str, ...]:
+        """Return the warnings about secrets that an agent stores outside notes.
+
+        Raises `InvalidInput` if `storage.secrets` refuses them.
+        """
+        if "R" in tool.hints or tool.counts or principal.is_own:  # The writer checks what counts as a note.
+            return ()
+        return self._secrets.of_arguments(arguments)
 
     def _early(self, answer: Mapping[str, Any], *, is_of_one: bool) -> dict[str, Any]:
         """Return the keys that report that notes may be missing.
@@ -429,11 +447,16 @@ class Tools:
         principal: Principal,
         arguments: Mapping[str, Any],
     ) -> Answer:
-        """Serve a call. If the caller has already used the `request_id`, return the first answer."""
+        """Serve a call. If the caller has already used the `request_id`, return the first answer.
+
+        Secrets in arguments are refused before anything of the call is stored.
+        """
+        warned = self._suspected(tool, arguments, principal)
         request_id = tool.reader.request_id(arguments)
         if request_id is None:
-            return await self._serve(tool, given, principal, arguments)
-        return await serve_once(
+            answer = await self._serve(tool, given, principal, arguments)
+            return _with_warnings(answer, warned)
+        answer = await serve_once(
             self._using,
             tool,
             given,
@@ -441,6 +464,7 @@ class Tools:
             request_id,
             lambda call: self._serve(tool, call, principal, arguments),
         )
+        return _with_warnings(answer, warned)
 
     def _fit(self, tool: Tool, answer: Answer, offset: int, given: object, *, is_full: bool) -> Answer:
         """Return the answer within the size limit. It is compact unless `is_full` is set."""
