@@ -13,12 +13,15 @@ from lithos.kernel.discovery import import_if_there
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import HealthCheck
+from lithos.notes.service.ports import PastSessions
 from lithos.notes.writing.actor_writer import Writer
 from lithos.search.index.chunk_rows import Codes, encode_rows
 from lithos.search.index.embedder import Embedder
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig
+from lithos.sessions.answers.origins import Origins
+from lithos.sessions.answers.past import SessionAnswers
 from lithos.sessions.following.follower import SessionFollower
 from lithos.sessions.model.masking import SecretMask
 from lithos.sessions.model.passages import passages_of
@@ -105,9 +108,14 @@ def make_sessions(
     return Sessions(store, follower, TurnSearch(search), lambda: static_model(semantic))
 
 
+def make_past_sessions(answers: SessionAnswers) -> PastSessions:
+    """Return the service through which the tools of notes search and read sessions."""
+    return answers
+
+
 SESSIONS = Capability(
     name="sessions",
-    makers=(make_follower, make_sessions),
+    makers=(make_follower, make_sessions, Origins, SessionAnswers, make_past_sessions),
     stores=(Store(45, open_sessions),),
     background=(Background(SessionFollower, SessionFollower.run),),
     health=(HealthCheck("sessions", 14, look_at_sessions),),

@@ -1,0 +1,136 @@
+"""The implementation of `PastSessions`: tools search and read sessions next to the notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from lithos.kernel.log import get_logger
+from lithos.kernel.parts import Clock
+from lithos.kernel.values.errors import DocNotFound, InvalidInput, LithosError
+from lithos.kernel.values.principals import ACTING
+from lithos.kernel.values.projects import ProjectFilter
+from lithos.notes.model.earlier_turns import EarlierTurn
+from lithos.notes.model.scopes import WriteScopes
+from lithos.sessions.answers.addresses import TurnAddress, read_address
+from lithos.sessions.answers.answering import address_of, hit_row, part_row
+from lithos.sessions.answers.origins import Origins
+from lithos.sessions.model.results import MOST_HITS, Reach, SessionHit
+from lithos.sessions.model.session import CLIENT_NAMES, session_id
+from lithos.sessions.service.sessions import Sessions, reach_of
+from lithos.text.snippet import truncate
+
+log = get_logger("lithos.sessions")
+
+#: Number of hits that a briefing considers. Only these can be strong.
+BRIEFED: Final = 3
+#: A session with a turn in this time is still running: it is not an earlier session. It may be the session in
+#: which the question is asked, which would always match best.
+RUNNING: Final = timedelta(minutes=15)
+
+
+class SessionAnswers:
+    """Sessions in the answers of tools. Callers see only sessions within their reach."""
+
+    def __init__(self, sessions: Sessions, scopes: WriteScopes, origins: Origins, clock: Clock) -> None:
+        self._sessions = sessions
+        self._scopes = scopes
+        self._origins = origins
+        self._clock = clock
+
+    @property
+    def is_enabled(self) -> bool:
+        """Return whether transcripts are added, or sessions are stored."""
+        status = self._sessions.status()
+        return status.is_enabled or status.sessions > 0
+
+    def reach(self, agent: str | None) -> Reach:
+        """Return which projects' sessions the current caller may see."""
+        return reach_of(self._scopes, ACTING.get(), agent or "")
+
+    async def search_rows(
+        self, query: str, project: ProjectFilter | None, offset: int, limit: int, agent: str | None
+    ) -> list[dict[str, Any]]:
+        """Return the rows of the turns that match, best first."""
+        most = min(MOST_HITS, max(0, offset) + max(1, limit))
+        if offset >= most:
+            return []
+        hits = await self._sessions.search(query, project, most, reach=self.reach(agent))
+        return [hit_row(hit) for hit in hits[max(0, offset) :]]
+
+    async def read_row(
+        self, given: str, turn: int | None, offset: int, max_length: int | None, agent: str | None
+    ) -> Mapping[str, Any]:
+        """Return the answer to a read of a session. Raises `DocNotFound` and `InvalidInput`."""
+        truncate("", max_length)  # reject an invalid length before the session is read
+        address = read_address(given)
+        wanted = address.turn if turn is None else turn
+        if wanted is not None and wanted < 1:
+            raise InvalidInput(f"turn must be at least 1, not {wanted}. Turns are numbered from 1.")
+        reach = self.reach(agent)
+        known = await self.find(address, reach)
+        if known is None:
+            raise DocNotFound(_unknown(given))
+        wanted = known.turn if turn is None else turn
+        part = await self._sessions.turns(known.session, wanted, reach=reach)
+        if part is None:
+            raise DocNotFound(_unknown(given))
+        if wanted is not None and wanted > part.total:
+            raise DocNotFound(
+                f"Session {known.session} has {part.total:,} turns, so it has no turn {wanted}."
+            )
+        return part_row(part, wanted, offset, max_length)
+
+    async def find(self, address: TurnAddress, reach: Reach) -> TurnAddress | None:
+        """Return the address by id and number of a session within reach, or None if there is none.
+
+        The address may have the client's own id of the session, and a time.
+        """
+        for id in (address.session, *(session_id(client, address.session) for client in CLIENT_NAMES)):
+            if await self._sessions.turns(id, 1, 0, reach=reach) is None:
+                continue
+            turn = address.turn
+            if address.moment is not None:
+                turn = await self._sessions.turn_at(id, address.moment, reach=reach)
+            return TurnAddress(id, turn)
+        return None
+
+    async def earlier(
+        self, query: str, project: ProjectFilter | None, agent: str | None
+    ) -> Sequence[EarlierTurn]:
+        """Return the strong matches for a briefing, best first. Sessions that still run are left out."""
+        if not self.is_enabled or not query.strip():
+            return ()
+        try:
+            hits = await self._sessions.search(query, project, BRIEFED, reach=self.reach(agent))
+        except LithosError as failure:
+            log.warning("sessions left out of a briefing", reason=failure.message)
+            return ()
+        return [_earlier(hit) for hit in hits if hit.strength == "strong" and not self._is_running(hit)]
+
+    def _is_running(self, hit: SessionHit) -> bool:
+        ended = hit.session.ended
+        return ended is not None and self._clock() - ended < RUNNING
+
+    async def origin(self, agent: str) -> str | None:
+        """Return the source of a note that an agent writes now: the session in which it works, if known."""
+        return await self._origins.of(agent) if self.is_enabled else None
+
+
+def _earlier(hit: SessionHit) -> EarlierTurn:
+    return EarlierTurn(
+        address=address_of(hit),
+        title=hit.session.title,
+        client=hit.session.client,
+        project=hit.session.project or "",
+        when=hit.turn.when or hit.session.ended,
+        text=hit.snippet,
+    )
+
+
+def _unknown(given: str) -> str:
+    return (
+        f"Unknown session {given[:80]}. It may be older than sessions.keep_days, or of a project that you "
+        "may not see. To find sessions, call lithos_search with kinds=['session']."
+    )
