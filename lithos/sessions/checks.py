@@ -42,9 +42,9 @@ def check_sessions(patient: Installation) -> Iterator[CheckFinding]:
     if stored.troubled:
         first = stored.troubled[0]
         yield warn(
-            f"{len(stored.troubled):,} transcripts could be read only in part, such as {first.path} "
+            f"Transcripts that were read only in part: {len(stored.troubled):,}, such as {first.path} "
             f"({' '.join(first.notices())})",
             "Run: lithos sessions list",
         )
     count = sum(stored.sessions.values())
-    yield ok(f"{count:,} sessions of {len(folders):,} added folders are indexed.")
+    yield ok(f"Sessions that are indexed: {count:,}, from {len(folders):,} added folders.")

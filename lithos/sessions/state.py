@@ -13,14 +13,14 @@ def look_at_sessions(sessions: Sessions) -> Component | None:
         return None
     details = {
         "folders": len(status.folders),
+        "missing_folders": sum(bool(each.problem) for each in status.folders),
         "sessions": status.sessions,
         "turns": status.turns,
         "waiting": status.waiting,
         "with_problems": status.problem_count,
     }
-    trouble = status.trouble or next((each.problem for each in status.folders if each.problem), None)
-    if trouble is not None:
-        return Component("degraded", trouble, details)
+    if status.trouble is not None:
+        return Component("degraded", status.trouble, details)
     return Component("warming" if status.waiting else "ok", None, details)
 
 

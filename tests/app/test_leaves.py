@@ -1,4 +1,7 @@
-"""Leaf packages, which can be removed. The rest of Lithos must start and pass its tests without them."""
+"""Leaf packages, which can be removed. The rest of Lithos must start and pass its tests without them.
+
+This includes the package `sessions` (behaviour 332).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ from tests.server.running import rpc
 
 #: Packages that no other package needs, except packages that declare it (`Capability.needs`).
 LEAVES: Final = (
-    "proposals", "attachments", "access", "imports", "clients", "vaults", "upkeep.evaluation",
+    "proposals", "attachments", "access", "sessions", "imports", "clients", "vaults",
+    "upkeep.evaluation",
 )  # fmt: skip
 ROOT: Final = PACKAGE.parent
 #: Tests of other packages that the gate runs without each leaf.

@@ -47,6 +47,7 @@ TYPED = {
     "care": ("care --open-tasks", 0),
     "worth": ("worth", 0),
     "projects": ("projects", 0),
+    "sessions": ("sessions list", 0),
     "merge-driver": ("merge-driver base.md ours.md theirs.md", 0),
 }
 #: Commands that need a running server.

@@ -48,7 +48,7 @@ def opened_transcript(path: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-@define(eq=False)
+@define(eq=False)  # bounded: the records of about `AT_ONCE` bytes, or of one document
 class LineReading:
     """A read of some lines: the records, the end of the part that was read, and what was skipped.
 

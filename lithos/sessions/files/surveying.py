@@ -47,7 +47,7 @@ class FoundTranscript:
     kind: str = "lines"
 
 
-@define
+@define  # bounded: `MOST_TRANSCRIPTS`, and the few reasons below
 class FolderSurvey:
     """The transcripts of one added folder, and the reasons why others were left out, with their number."""
 

@@ -189,7 +189,7 @@ def _restarted(progress: Progress) -> Progress:
 
 
 def _read_whole(found: FoundTranscript, progress: Progress) -> _Read:
-    """Read a document. Its messages have ids, so only new messages are added; packed lines have none."""
+    """Read a document. Its messages have ids, so only new messages are added. Packed lines lack ids."""
     is_session = found.kind in (TREE, TABLES)
     reading = read_opencode(found.path, found.kind) if is_session else read_document(found.path)
     progress = evolve(progress, size=found.size, mtime_ns=found.mtime_ns, skipped={})

@@ -2,8 +2,8 @@
 
 The format is that of google-gemini/gemini-cli (`packages/core/src/services/chatRecordingService.ts` and
 `chatRecordingTypes.ts`, commits 016443b5 and 04741d1d of 2026, read on 29 November 2026). A message is
-written again when its tool calls are known. What was rewound stays, because it was said. `logs.json` repeats
-prompts of the same chats and is not read.
+written again when its tool calls are known. Rewound messages stay. `logs.json` repeats prompts of the same
+chats and is not read.
 """
 
 from __future__ import annotations

@@ -49,5 +49,5 @@ FORMATS: Final = {each.client: each for each in (CODEX, GEMINI, CLAUDE_CODE, OPE
 
 
 def recognise(record: Record) -> TranscriptFormat | None:
-    """Return the format of a record, or None if it has none of these forms."""
+    """Return the format of a record, or None if it is unknown."""
     return next((each for each in FORMATS.values() if each.recognises(record)), None)

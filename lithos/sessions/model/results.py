@@ -1,4 +1,4 @@
-"""What the service `Sessions` returns: hits, pages, excerpts of a session, and the state of the index."""
+"""Results of the service `Sessions`: hits, pages, excerpts of a session, and the state of the index."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def read_progress(row: tuple[Any, ...]) -> Progress:
 
 @frozen(kw_only=True)
 class SessionFacts:
-    """What a reader knows about a session apart from its turns."""
+    """The facts about a session apart from its turns."""
 
     id: str
     client: str

@@ -41,7 +41,7 @@ NO_MODEL: Final = ""
 
 @frozen
 class Embedding:
-    """Makes the vectors of turns. `model` names the model, and is "" if there is none now."""
+    """Makes the vectors of turns. `model` names the model, and is "" while no model is loaded."""
 
     model: str = NO_MODEL
     encode: Callable[[Sequence[Turn]], list[Codes]] = field(

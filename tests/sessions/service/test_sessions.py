@@ -1,4 +1,4 @@
-"""The service `Sessions`: searching by words and by meaning, filters, the caller's reach, and excerpts."""
+"""The service `Sessions`: searches, filters, the caller's reach, lists and excerpts."""
 
 from __future__ import annotations
 
