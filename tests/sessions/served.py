@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Any, Final
 
 from lithos.kernel.values.principals import Principal
@@ -18,9 +19,7 @@ from tests.sessions.transcripts import answer, prompt
 from tests.text.secrets.made import PROVIDERS
 
 NOW: Final = datetime(2026, 11, 29, 12, tzinfo=UTC)
-DECISION: Final = (
-    "We decided that the login cookie expires at midnight UTC, because shops trade across zones."
-)
+DECISION: Final = "We decided that the login cookie expires at midnight UTC, as shops trade across zones."
 SECRET: Final = PROVIDERS["github"](Random(7))
 QUESTION: Final = "When does the login cookie expire, and why?"
 
@@ -43,14 +42,18 @@ def put_sessions(folder: Path) -> None:
 
 
 @asynccontextmanager
-async def serving_sessions(folder: Path, *, is_added: bool = True, **sections: Any) -> AsyncIterator[Lithos]:
-    """Run a server that has read the transcripts of `put_sessions`. Its clock stands at noon of the next day."""
+async def serving_sessions(
+    folder: Path,
+    *,
+    is_added: bool = True,
+    sessions: Mapping[str, Any] = MappingProxyType({}),
+    **sections: Any,
+) -> AsyncIterator[Lithos]:
+    """Run a server that has read the transcripts of `put_sessions`. Its clock stands at noon a day later."""
     put_sessions(folder / "transcripts")
     added = (str(folder / "transcripts"),) if is_added else ()
-    given = {"folders": added} | sections.pop("sessions", {})
-    async with serving(
-        folder / "data", clock=Clock(NOW), sessions=SessionsConfig(**given), **sections
-    ) as lithos:
+    config = SessionsConfig(**{"folders": added, **sessions})
+    async with serving(folder / "data", clock=Clock(NOW), sessions=config, **sections) as lithos:
         await lithos.server.get(SessionFollower).caught_up()
         yield lithos
 

@@ -74,6 +74,20 @@ def part_row(part: SessionPart, turn: int | None, offset: int, max_length: int |
     return row
 
 
+def turn_row(turn: Turn) -> dict[str, Any]:
+    """Return a turn for commands."""
+    return {
+        "turn": turn.number,
+        "who": turn.who,
+        "when": format_optional(turn.when),
+        "text": turn.text,
+        "tools": list(turn.tools),
+        "files": list(turn.files),
+        "outputs": list(turn.outputs),
+        "not_stored": turn.cut,
+    }
+
+
 def turn_text(turn: Turn) -> str:
     """Return a turn as text: who and when, what was said, and which tools and files were used."""
     return "\n".join(_lines(turn))

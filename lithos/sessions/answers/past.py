@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
+from attrs import evolve
+
 from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.errors import DocNotFound, InvalidInput, LithosError
@@ -16,13 +18,15 @@ from lithos.notes.model.scopes import WriteScopes
 from lithos.sessions.answers.addresses import TurnAddress, read_address
 from lithos.sessions.answers.answering import address_of, hit_row, part_row
 from lithos.sessions.answers.origins import Origins
-from lithos.sessions.model.results import MOST_HITS, Reach, SessionHit
+from lithos.sessions.model.results import MOST_HITS, MOST_SHOWN, SPAN, Reach, SessionHit, SessionPart
 from lithos.sessions.model.session import CLIENT_NAMES, session_id
 from lithos.sessions.service.sessions import Sessions, reach_of
 from lithos.text.snippet import truncate
 
 log = get_logger("lithos.sessions")
 
+#: Number of turns before and after the middle of the longest excerpt.
+_SPAN: Final = (MOST_SHOWN - 1) // 2
 #: Number of hits that a briefing considers. Only these can be strong.
 BRIEFED: Final = 3
 #: A session with a turn in this time is still running: it is not an earlier session. It may be the session in
@@ -42,8 +46,7 @@ class SessionAnswers:
     @property
     def is_enabled(self) -> bool:
         """Return whether transcripts are added, or sessions are stored."""
-        status = self._sessions.status()
-        return status.is_enabled or status.sessions > 0
+        return self._sessions.is_available
 
     def reach(self, agent: str | None) -> Reach:
         """Return which projects' sessions the current caller may see."""
@@ -64,37 +67,51 @@ class SessionAnswers:
     ) -> Mapping[str, Any]:
         """Return the answer to a read of a session. Raises `DocNotFound` and `InvalidInput`."""
         truncate("", max_length)  # reject an invalid length before the session is read
-        address = read_address(given)
+        address = await self.address(given, turn, agent)
+        if address.turn is None:
+            part = await self._part(address.session, None, SPAN, self.reach(agent))
+        else:
+            part = await self.part_around(address, agent)
+        return part_row(part, address.turn, offset, max_length)
+
+    async def address(self, given: str, turn: int | None = None, agent: str | None = None) -> TurnAddress:
+        """Return the address by id and number of a session within reach, and perhaps of a turn.
+
+        The given address may have the client's own id of the session, and a time. `turn` has priority over
+        the turn in the address. Raises `DocNotFound` and `InvalidInput`.
+        """
+        address, reach = read_address(given), self.reach(agent)
         wanted = address.turn if turn is None else turn
         if wanted is not None and wanted < 1:
             raise InvalidInput(f"turn must be at least 1, not {wanted}. Turns are numbered from 1.")
-        reach = self.reach(agent)
-        known = await self.find(address, reach)
-        if known is None:
-            raise DocNotFound(_unknown(given))
-        wanted = known.turn if turn is None else turn
-        part = await self._sessions.turns(known.session, wanted, reach=reach)
-        if part is None:
-            raise DocNotFound(_unknown(given))
-        if wanted is not None and wanted > part.total:
-            raise DocNotFound(
-                f"Session {known.session} has {part.total:,} turns, so it has no turn {wanted}."
-            )
-        return part_row(part, wanted, offset, max_length)
-
-    async def find(self, address: TurnAddress, reach: Reach) -> TurnAddress | None:
-        """Return the address by id and number of a session within reach, or None if there is none.
-
-        The address may have the client's own id of the session, and a time.
-        """
         for id in (address.session, *(session_id(client, address.session) for client in CLIENT_NAMES)):
-            if await self._sessions.turns(id, 1, 0, reach=reach) is None:
-                continue
-            turn = address.turn
-            if address.moment is not None:
-                turn = await self._sessions.turn_at(id, address.moment, reach=reach)
-            return TurnAddress(id, turn)
-        return None
+            if await self._sessions.turns(id, 1, 0, reach=reach) is not None:
+                if wanted is None and address.moment is not None:
+                    wanted = await self._sessions.turn_at(id, address.moment, reach=reach)
+                return TurnAddress(id, wanted)
+        raise DocNotFound(_unknown(given))
+
+    async def part(self, session: str, skipped: int, agent: str | None = None) -> SessionPart:
+        """Return turns of a session without the first `skipped` ones, at most 99. Raises `DocNotFound`."""
+        first = max(0, skipped) + 1
+        part = await self._part(session, first + _SPAN, _SPAN, self.reach(agent))
+        # Beyond the end, the service returns the last turns.
+        return evolve(part, turns=[turn for turn in part.turns if turn.number >= first])
+
+    async def part_around(self, address: TurnAddress, agent: str | None = None) -> SessionPart:
+        """Return a turn with its neighbours. Raises `DocNotFound` if the session has no such turn."""
+        part = await self._part(address.session, address.turn, SPAN, self.reach(agent))
+        if address.turn is not None and address.turn > part.total:
+            raise DocNotFound(
+                f"Session {address.session} has {part.total:,} turns, so it has no turn {address.turn}."
+            )
+        return part
+
+    async def _part(self, session: str, around: int | None, span: int, reach: Reach) -> SessionPart:
+        part = await self._sessions.turns(session, around, span, reach=reach)
+        if part is None:
+            raise DocNotFound(_unknown(session))
+        return part
 
     async def earlier(
         self, query: str, project: ProjectFilter | None, agent: str | None

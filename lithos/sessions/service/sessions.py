@@ -188,6 +188,11 @@ class Sessions:
         """Return the state of the index. Does not block."""
         return self._keeper.status()
 
+    @property
+    def is_available(self) -> bool:
+        """Return whether transcripts are added, or sessions are stored."""
+        return self._keeper.status().is_enabled or self._store.is_there
+
     def _with_notices(self, session: Session) -> Session:
         return evolve(session, notices=self._keeper.notices(session.path))
 
