@@ -89,6 +89,9 @@ class SessionFollower:
     _wake: trio.Event = field(factory=trio.Event, init=False)
     #: Replaced after each round of `run`. The old event is set then.
     _round: trio.Event = field(factory=trio.Event, init=False)
+    #: Whether rows have changed since they were counted, and the model with which all turns are embedded.
+    _is_changed: bool = field(default=True, init=False)
+    _embedded_with: str | None = field(default=None, init=False)
     #: Numbers of rounds that have begun, and that have ended.
     _begun: int = field(default=0, init=False)
     _ended: int = field(default=0, init=False)
@@ -117,6 +120,7 @@ class SessionFollower:
                 self._progress[path] = kept
                 await self._working.run(partial(self._store.store_progress, kept))
                 break
+        self._is_changed = True
         await self._count()
         return was_there
 
@@ -161,8 +165,7 @@ class SessionFollower:
             self._due.clear()
         while self._due:
             await self._read_next()
-        while await self._rested(partial(self._store.embed_some, self._embedding(), EMBEDDED_AT_ONCE)):
-            pass
+        await self._embed()
         await self._count()
 
     async def _attempt(self, what: str, step: Callable[[], Awaitable[None]]) -> bool:
@@ -188,6 +191,7 @@ class SessionFollower:
             await self._working.run(partial(self._store.mark_gone, vanished, self._clock()))
             for path in vanished:
                 del self._progress[path]
+            self._is_changed = True
         removed = {each.folder for each in self._progress.values()} - {each.folder.name for each in surveys}
         for folder in removed:
             await self._remove_folder(folder)
@@ -219,6 +223,7 @@ class SessionFollower:
             pass
         for path in [path for path, each in self._progress.items() if each.folder == folder]:
             del self._progress[path]
+        self._is_changed = True
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -230,10 +235,20 @@ class SessionFollower:
             self._steps = TranscriptSteps(self._store, self._mask, self._embedding, self._clock)
         known = self._progress.get(found.path)
         progress = await self._rested(partial(_step, self._steps, found, known))
+        self._is_changed = True
         if progress is not None:
             self._progress[found.path] = progress
         if progress is None or progress.size != UNFINISHED:
             self._due.remove(found)
+
+    async def _embed(self) -> None:
+        """Embed the turns that have vectors of another model, or no vectors."""
+        embedding = self._embedding()
+        if embedding.model == self._embedded_with:
+            return
+        while await self._rested(partial(self._store.embed_some, embedding, EMBEDDED_AT_ONCE)):
+            pass
+        self._embedded_with, self._is_changed = embedding.model, True
 
     async def _rested(self, call: Callable[[], T]) -> T:
         """Run a call in the thread, and then pause, so that other work gets the interpreter."""
@@ -252,14 +267,25 @@ class SessionFollower:
         """Delete the sessions whose transcripts are gone for long enough, and the oldest beyond the limit."""
         before = self._settled() - timedelta(days=self._keep_days)
         while await self._rested(partial(self._store.delete_gone, before, DELETED_AT_ONCE)):
-            pass
-        while await self._rested(partial(self._store.delete_oldest, MOST_SESSIONS, DELETED_AT_ONCE)):
-            pass
+            self._is_changed = True
+        if self._is_changed:
+            while await self._rested(partial(self._store.delete_oldest, MOST_SESSIONS, DELETED_AT_ONCE)):
+                pass
 
     # -- the state -----------------------------------------------------------------------------
 
     async def _count(self) -> None:
-        self._status = await self._working.run(self._count_now)
+        """Count the rows if they have changed. The surveys are newer in any case."""
+        if self._is_changed:
+            self._is_changed = False
+            self._status = await self._working.run(self._count_now)
+        counted = {each.name: each.sessions for each in self._status.folders}
+        self._status = evolve(
+            self._status,
+            is_enabled=bool(self._surveys),
+            folders=[_folder_status(each, counted.get(each.folder.name, 0)) for each in self._surveys],
+            surveyed_at=self._clock(),
+        )
 
     def _count_now(self) -> SessionsStatus:
         sessions, turns, of_folders = self._store.totals()
@@ -284,7 +310,6 @@ class SessionFollower:
             problems=problems[:MOST_PROBLEMS],
             problem_count=len(problems),
             skipped=skipped,
-            surveyed_at=self._clock(),
         )
 
 

@@ -21,6 +21,7 @@ FORMAT: Final = 1
 #: Number of the row in `projects` for sessions without a project.
 NO_PROJECT: Final = 0
 
+#: The text of a block is its last column, because SQLite reads all columns before the requested one.
 SCHEMA: Final = (
     """
 CREATE TABLE IF NOT EXISTS projects(number INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL);
@@ -30,10 +31,12 @@ CREATE TABLE IF NOT EXISTS sessions(
     turns INTEGER NOT NULL, size INTEGER NOT NULL, path TEXT NOT NULL,
     folder TEXT NOT NULL, gone INTEGER);
 CREATE INDEX IF NOT EXISTS sessions_by_end ON sessions(ended);
+CREATE INDEX IF NOT EXISTS sessions_by_gone ON sessions(gone) WHERE gone IS NOT NULL;
 CREATE TABLE IF NOT EXISTS blocks(
     number INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER NOT NULL, first INTEGER NOT NULL,
-    turns INTEGER NOT NULL, size INTEGER NOT NULL, ended INTEGER, text BLOB NOT NULL,
-    model TEXT NOT NULL, places BLOB NOT NULL, inverse BLOB NOT NULL, codes BLOB NOT NULL);
+    turns INTEGER NOT NULL, size INTEGER NOT NULL, ended INTEGER,
+    model TEXT NOT NULL, places BLOB NOT NULL, inverse BLOB NOT NULL, codes BLOB NOT NULL,
+    text BLOB NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS blocks_by_session ON blocks(session, first);
 CREATE TABLE IF NOT EXISTS transcripts(
     path TEXT PRIMARY KEY, folder TEXT NOT NULL, session INTEGER, size INTEGER NOT NULL,
