@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lithos.events.journal.settled_clock import SettledClock
 from lithos.kernel.actors.start_progress import Opening
-from lithos.kernel.capability import Background, Capability, Store
+from lithos.kernel.capability import Background, Capability, NavigationLink, Pages, Store
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.open_stores import Occasion
 from lithos.kernel.discovery import import_if_there
@@ -119,6 +119,9 @@ SESSIONS = Capability(
     stores=(Store(45, open_sessions),),
     background=(Background(SessionFollower, SessionFollower.run),),
     health=(HealthCheck("sessions", 14, look_at_sessions),),
+    pages=Pages(
+        modules=("lithos.sessions.pages",), tabs=(NavigationLink(5, "Sessions", "/console/sessions"),)
+    ),
     tools=("lithos.sessions.tools",),
     checks=("lithos.sessions.checks",),
     statistics=(report_sessions,),

@@ -84,12 +84,19 @@ class SessionAnswers:
         wanted = address.turn if turn is None else turn
         if wanted is not None and wanted < 1:
             raise InvalidInput(f"turn must be at least 1, not {wanted}. Turns are numbered from 1.")
+        known = await self.find(address, reach)
+        if known is None:
+            raise DocNotFound(_unknown(given))
+        return known if turn is None else TurnAddress(known.session, turn)
+
+    async def find(self, address: TurnAddress, reach: Reach) -> TurnAddress | None:
+        """Return an address by id and number, or None if no such session is within reach."""
         for id in (address.session, *(session_id(client, address.session) for client in CLIENT_NAMES)):
             if await self._sessions.turns(id, 1, 0, reach=reach) is not None:
-                if wanted is None and address.moment is not None:
-                    wanted = await self._sessions.turn_at(id, address.moment, reach=reach)
-                return TurnAddress(id, wanted)
-        raise DocNotFound(_unknown(given))
+                if address.turn is None and address.moment is not None:
+                    return TurnAddress(id, await self._sessions.turn_at(id, address.moment, reach=reach))
+                return TurnAddress(id, address.turn)
+        return None
 
     async def part(self, session: str, skipped: int, agent: str | None = None) -> SessionPart:
         """Return turns of a session without the first `skipped` ones, at most 99. Raises `DocNotFound`."""
