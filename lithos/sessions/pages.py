@@ -23,7 +23,7 @@ from lithos.server.console.console import Console, Form, PageRefused, given, giv
 from lithos.server.console.formats import whole
 from lithos.sessions.answers.addresses import SCHEME, TurnAddress, read_address
 from lithos.sessions.answers.past import SessionAnswers
-from lithos.sessions.model.results import SPAN, Reach
+from lithos.sessions.model.results import MOST_HITS, SPAN, Reach, SessionHit
 from lithos.sessions.model.session import CLIENT_NAMES, Session
 from lithos.sessions.service.sessions import Sessions, reach_of
 
@@ -74,7 +74,7 @@ class SessionPages:
         wanted = {name: given(name, 300) for name in ("q", "project", "day", "client", "agent")}
         project = asked_project(wanted["project"]) if wanted["project"] else None
         if wanted["q"]:
-            return await self._show(wanted, **await self._found(wanted["q"], project))
+            return await self._show(wanted, hits=await self._found(wanted, project))
         asked = partial(
             self._sessions.list,
             project,
@@ -89,12 +89,17 @@ class SessionPages:
             wanted, days=list(_by_day(page.sessions)), total=page.total, limit=SHOWN, offset=offset
         )
 
-    async def _found(self, query: str, project: ProjectFilter | None) -> Mapping[str, Any]:
-        try:
-            hits = await self._sessions.search(query, project, HITS, reach=self._reach())
-        except LithosError as failure:
-            raise PageRefused(failure.message, 503, failure.code) from failure
-        return {"hits": hits}
+    async def _found(self, wanted: Mapping[str, str], project: ProjectFilter | None) -> list[SessionHit]:
+        """Return the best turns. Day, client and agent choose among the best turns of all."""
+        day = _day_of(wanted["day"])
+        hits = await self._sessions.search(wanted["q"], project, MOST_HITS, reach=self._reach())
+        return [
+            hit
+            for hit in hits
+            if (day is None or (hit.turn.when is not None and hit.turn.when.date() == day))
+            and wanted["client"] in ("", hit.session.client)
+            and wanted["agent"] in ("", hit.session.agent)
+        ][:HITS]
 
     async def _show(self, wanted: Mapping[str, str], **found: Any) -> Response:
         return await self._console.show(

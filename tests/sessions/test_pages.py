@@ -56,6 +56,9 @@ async def test_sessions_are_listed_by_day_and_filter(person: Visitor) -> None:
 async def test_question_leads_to_the_turn(person: Visitor) -> None:
     page = await person.look(f"/console/sessions?q={quote(QUESTION)}")
     assert f"/console/sessions/{SHOP}?turn=2#turn-2" in page.links
+    for more, is_shown in (("&client=codex", False), ("&day=2026-11-27", False), ("&day=2026-11-28", True)):
+        found = await person.page(f"/console/sessions?q={quote(QUESTION)}{more}")
+        assert (SHOP in found) == is_shown, more
     assert 'class="badge ok">' in await person.page(f"/console/sessions?q={quote(QUESTION)}")
 
 
