@@ -51,7 +51,7 @@ def undocumented(names: object, text: str) -> list[str]:
     return [name for name in sorted(names) if f"`{name}`" not in text and f"## {name}" not in text]
 
 
-@pytest.mark.needs("access", "attachments", "clients", "imports", "upkeep.evaluation")
+@pytest.mark.needs("access", "attachments", "clients", "imports", "sessions", "upkeep.evaluation")
 def test_reference_pages_match_the_code() -> None:
     assert find_differences() == [], ADVICE
 

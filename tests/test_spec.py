@@ -77,7 +77,7 @@ def test_every_spec_file_is_in_the_map() -> None:
     )
 
 
-@pytest.mark.needs("access", "attachments", "clients", "imports", "proposals", "vaults")
+@pytest.mark.needs("access", "attachments", "clients", "imports", "proposals", "sessions", "vaults")
 def test_each_behaviour_has_a_unique_number_and_a_test() -> None:
     """behaviour 299"""
     numbers = [int(each) for each in NUMBERED.findall((SPEC / "behaviours.md").read_text(encoding="utf-8"))]

@@ -13,6 +13,7 @@ from attrs import define, evolve, field, frozen
 
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.projects import normalise_project
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.server.mcp.working_project import project_of
 from lithos.sessions.files.added_folders import OTHER
 from lithos.sessions.files.documents import read_document
@@ -90,7 +91,8 @@ class TranscriptSteps:
         _interpret(reading, found, draft)
         skipped = Counter(progress.skipped) + reading.skipped + draft.skipped
         progress = evolve(progress, memory=draft.memory, skipped=dict(skipped), problem="")
-        turns = draft.take()
+        seen = from_nanoseconds(found.mtime_ns)
+        turns = [each if each.when is not None else evolve(each, when=seen) for each in draft.take()]
         if not turns:
             return self._keep(progress)
         facts = self._facts(found, draft)

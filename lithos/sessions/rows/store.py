@@ -35,6 +35,8 @@ from lithos.sessions.rows.schema import (
 )
 from lithos.sessions.rows.words import Stemmer, TurnWords
 
+#: Maximum number of ids of sessions that are never indexed again.
+MOST_FORGOTTEN: Final = 100_000
 #: Name of the model of turns without vectors.
 NO_MODEL: Final = ""
 
@@ -387,6 +389,11 @@ class SessionStore(SessionReading):
                 self._writer.executemany(
                     "INSERT OR REPLACE INTO forgotten(id,path) VALUES(?,?)",
                     [(id_, path) for _, id_, path, gone in rows if gone is None],
+                )
+                self._writer.execute(
+                    "DELETE FROM forgotten WHERE id IN (SELECT id FROM forgotten LIMIT"
+                    " MAX(0,(SELECT COUNT(*) FROM forgotten)-?))",
+                    (MOST_FORGOTTEN,),
                 )
             self._writer.execute("DELETE FROM projects WHERE number NOT IN (SELECT project FROM sessions)")
         return len(rows)

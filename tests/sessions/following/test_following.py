@@ -308,3 +308,13 @@ async def test_turns_are_embedded_again_with_another_model(tmp_path: Path) -> No
     async with following(tmp_path) as index:
         await index.follower.caught_up()
         assert (index.sessions.status().turns, index.sessions.status().embedded) == (1, 1)
+
+
+async def test_turn_without_a_time_has_that_of_its_transcript(tmp_path: Path) -> None:
+    async with following(tmp_path) as index:
+        path = index.put("a.jsonl", '{"role": "user", "content": "A zebra"}\n')
+        os.utime(path, (1_795_690_000, 1_795_690_000))
+        await index.follower.caught_up()
+        (session,) = (await index.sessions.list()).sessions
+        assert session.ended is not None
+        assert (session.client, int(session.ended.timestamp())) == ("other", 1_795_690_000)

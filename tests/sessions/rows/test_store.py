@@ -143,6 +143,16 @@ def test_oldest_sessions_are_deleted_beyond_the_limit(store: SessionStore) -> No
     assert not store.is_forgotten("ses_0")
 
 
+def test_number_of_forgotten_sessions_is_bounded(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lithos.sessions.rows.store.MOST_FORGOTTEN", 2)
+    for n in range(5):
+        append(store, [turn(1)], evolve(FACTS, id=f"ses_{n}", path=f"/{n}"))
+        assert store.forget(f"ses_{n}")
+    assert count_rows(store)["forgotten"] == 2
+
+
 def test_words_in_scripts_without_spaces_are_found(store: SessionStore) -> None:
     append(store, [turn(1, "数据库迁移失败"), turn(2, "Bahnhofstraße in Zürich"), turn(3, "हिन्दी में लिखा")])
     assert found(store, "迁移") == ["数据库迁移失败"]
