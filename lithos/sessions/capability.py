@@ -10,10 +10,11 @@ from lithos.kernel.capability import Background, Capability, NavigationLink, Pag
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.open_stores import Occasion
 from lithos.kernel.discovery import import_if_there
-from lithos.kernel.parts import Clock
+from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import HealthCheck
 from lithos.notes.service.ports import PastSessions
+from lithos.notes.service.row_kinds import SESSION_IDS
 from lithos.notes.writing.actor_writer import Writer
 from lithos.search.index.chunk_rows import Codes, encode_rows
 from lithos.search.index.embedder import Embedder
@@ -113,6 +114,11 @@ def make_past_sessions(answers: SessionAnswers) -> PastSessions:
     return answers
 
 
+async def has_session(server: Parts, thing: str) -> bool:
+    """Return whether a session has this id or address."""
+    return thing.startswith(SESSION_IDS) and await server.get(SessionAnswers).has(thing)
+
+
 SESSIONS = Capability(
     name="sessions",
     makers=(make_follower, make_sessions, Origins, SessionAnswers, make_past_sessions),
@@ -123,6 +129,7 @@ SESSIONS = Capability(
         modules=("lithos.sessions.pages",), tabs=(NavigationLink(5, "Sessions", "/console/sessions"),)
     ),
     tools=("lithos.sessions.tools",),
+    holds=has_session,
     checks=("lithos.sessions.checks",),
     statistics=(report_sessions,),
 )

@@ -33,7 +33,7 @@ HITS: Final = 20
 TURNS: Final = 40
 #: Maximum number of characters of one turn, which is reduced if the page becomes too large.
 LONGEST: Final = (64_000, 8_000, 1_500)
-#: Maximum number of notes that are listed beside a session.
+#: Maximum number of notes that are listed next to a session.
 MOST_NOTES: Final = 20
 GONE: Final = "The session is not in the index any more."
 #: A masked secret, as the mask writes it.

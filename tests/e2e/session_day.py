@@ -1,6 +1,6 @@
 """A day with two clients: their transcripts grow while agents work, and a new session asks about yesterday.
 
-`python -m tests.e2e.session_day` tells the story and prints the measured times.
+`python -m tests.e2e.session_day` runs the story and prints the measured times.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROUNDS: Final = 15
 CLAUDE: Final = "5e0c9e7a-7f5d-4a0e-9c9e-1d2f3a4b5c6d"
 CODEX: Final = "019a2d7a-41c4-78b1-b7cc-a45d62a89cd5"
 YESTERDAY: Final = datetime.now(UTC) - timedelta(days=1)
-#: What was decided in each client, and the question of the other client.
+#: The decision in each client, and the question of the other client.
 DECISIONS: Final = {
     "claude-code": (
         "Decision: invoices are numbered per shop and year, because the tax office wants no gaps.",
@@ -77,7 +77,7 @@ class Transcript:
 
 @define
 class Outcome:
-    """What the new sessions found: seconds until each decision was found, its row, its text, and a note."""
+    """Findings of the new sessions: seconds until each decision was found, its row, its text, and a note."""
 
     seconds: dict[str, float] = field(factory=dict)
     rows: dict[str, dict[str, Any]] = field(factory=dict)

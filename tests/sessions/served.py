@@ -49,7 +49,7 @@ async def serving_sessions(
     sessions: Mapping[str, Any] = MappingProxyType({}),
     **sections: Any,
 ) -> AsyncIterator[Lithos]:
-    """Run a server that has read the transcripts of `put_sessions`. Its clock stands at noon a day later."""
+    """Run a server that has read the transcripts of `put_sessions`. Its clock shows noon a day later."""
     put_sessions(folder / "transcripts")
     added = (str(folder / "transcripts"),) if is_added else ()
     config = SessionsConfig(**{"folders": added, **sessions})

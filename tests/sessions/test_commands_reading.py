@@ -1,4 +1,4 @@
-"""`lithos sessions search` and `show`, beside a running server and without one."""
+"""`lithos sessions search` and `show`, with and without a running server."""
 
 from __future__ import annotations
 

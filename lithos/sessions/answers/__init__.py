@@ -1,4 +1,4 @@
-"""What tools say about sessions: rows of hits, the text of turns, addresses of turns, and sources of notes.
+"""Answers of tools about sessions: rows of hits, the text of turns, addresses of turns, sources of notes.
 
 The tools and pages of `sessions` import it. Other packages use it only through `PastSessions`.
 Searching and storing do not belong here (`service`, `rows`).

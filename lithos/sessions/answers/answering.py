@@ -89,7 +89,7 @@ def turn_row(turn: Turn) -> dict[str, Any]:
 
 
 def turn_text(turn: Turn) -> str:
-    """Return a turn as text: who and when, what was said, and which tools and files were used."""
+    """Return a turn as text: the speaker, the time, the words, the tools and the files."""
     return "\n".join(_lines(turn))
 
 

@@ -18,7 +18,15 @@ from lithos.notes.model.scopes import WriteScopes
 from lithos.sessions.answers.addresses import TurnAddress, read_address
 from lithos.sessions.answers.answering import address_of, hit_row, part_row
 from lithos.sessions.answers.origins import Origins
-from lithos.sessions.model.results import MOST_HITS, MOST_SHOWN, SPAN, Reach, SessionHit, SessionPart
+from lithos.sessions.model.results import (
+    MOST_HITS,
+    MOST_SHOWN,
+    SPAN,
+    Reach,
+    SessionHit,
+    SessionPart,
+    everything,
+)
 from lithos.sessions.model.session import CLIENT_NAMES, session_id
 from lithos.sessions.service.sessions import Sessions, reach_of
 from lithos.text.snippet import truncate
@@ -97,6 +105,13 @@ class SessionAnswers:
                     return TurnAddress(id, await self._sessions.turn_at(id, address.moment, reach=reach))
                 return TurnAddress(id, address.turn)
         return None
+
+    async def has(self, given: str) -> bool:
+        """Return whether a session has this id or address. The reach of the caller does not matter."""
+        try:
+            return await self.find(read_address(given), everything) is not None
+        except LithosError:
+            return False
 
     async def part(self, session: str, skipped: int, agent: str | None = None) -> SessionPart:
         """Return turns of a session without the first `skipped` ones, at most 99. Raises `DocNotFound`."""

@@ -135,7 +135,7 @@ class Sessions:
         return evolve(part, session=self._with_notices(part.session))
 
     async def turn_at(self, id: str, moment: datetime, *, reach: Reach = everything) -> int | None:
-        """Return the number of the last turn that began before a time, or None if there is none."""
+        """Return the number of the last turn that began before a time, or None without such a turn."""
 
         def find() -> int | None:
             known = self._store.find(id)

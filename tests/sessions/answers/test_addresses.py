@@ -1,4 +1,4 @@
-"""Addresses of sessions and turns: what is accepted, and what is written into notes."""
+"""Addresses of sessions and turns: accepted forms, and the form in notes."""
 
 from __future__ import annotations
 
