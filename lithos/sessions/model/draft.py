@@ -179,9 +179,8 @@ class SessionDraft:
         """Return whether a message must be read: it is new, or it is the last one, which is read again."""
         turn = self._open()
         if turn is not None and turn.key == key:
-            if self._turns:
-                self._turns.pop()
-            else:
+            self._turns.pop()
+            if self.last is not None and self.last.number == turn.number:
                 self.last = None
             self._again = turn.number
             return True

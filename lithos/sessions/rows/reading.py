@@ -17,7 +17,7 @@ from lithos.search.index.embedder import Matrix
 from lithos.search.ranking.lead_coverage import Covered, LeadText, lead_coverage
 from lithos.sessions.model.passages import passages_of
 from lithos.sessions.model.session import Session, Turn
-from lithos.sessions.rows.blocks import PLACE_BITS, place_of, serial_of, unpack_some, unpack_turns
+from lithos.sessions.rows.blocks import place_of, serial_of, unpack_some, unpack_turns
 from lithos.sessions.rows.meaning import nearest_turns
 from lithos.sessions.rows.schema import NO_PROJECT, SCHEMA, upgrade
 from lithos.sessions.rows.words import Stemmer, TurnScope, TurnWords
@@ -25,8 +25,6 @@ from lithos.text.words.frequencies import bm25_idf
 
 _COLUMNS: Final = "s.number,s.id,s.client,s.agent,p.key,s.title,s.begun,s.ended,s.turns,s.path,s.gone"
 _FROM: Final = "FROM sessions s LEFT JOIN projects p ON p.number=s.project"
-#: A serial that no turn has.
-_BEYOND: Final = 1 << 62
 
 
 @frozen(kw_only=True)
@@ -158,13 +156,6 @@ class SessionReading(LearningDatabase):
         found: Any = self._reader.execute("SELECT COALESCE(SUM(turns),0) FROM sessions").fetchone()
         return int(found[0])
 
-    def least_serial(self, since: datetime) -> int:
-        """Return a serial before which no turn is as new as `since`."""
-        found: Any = self._reader.execute(
-            "SELECT MIN(number) FROM blocks WHERE ended>=? OR ended IS NULL", (to_microseconds(since),)
-        ).fetchone()
-        return _BEYOND if found[0] is None else serial_of(found[0], 0)
-
     def idf(self, stems: Iterable[str], turns: int) -> dict[str, float]:
         """Return the inverse document frequency of stems among `turns` turns."""
         return TurnWords(self._reader).idf(stems, turns)
@@ -183,7 +174,10 @@ class SessionReading(LearningDatabase):
         self, model: str, vector: Matrix, threshold: float, most: int, scope: TurnScope
     ) -> list[VectorHit]:
         """Return the nearest turns. `model` names the model of the vector."""
-        where, values = "model=? AND number>=?", [model, scope.least >> PLACE_BITS]
+        where, values = "model=?", list[Any]((model,))
+        if scope.since is not None:
+            where += " AND ended>=?"
+            values.append(to_microseconds(scope.since))
         if scope.projects is not None:
             marks = ",".join("?" * len(scope.projects))
             where += f" AND session IN (SELECT number FROM sessions WHERE project IN ({marks}))"  # noqa: S608

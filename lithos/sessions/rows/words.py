@@ -7,12 +7,15 @@ project reads only the turns of that project.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
 import apsw
 from attrs import frozen
 
+from lithos.kernel.values.times import to_microseconds
 from lithos.search.index.fulltext_schema import make_analyzer, prepare_text
+from lithos.sessions.rows.blocks import PLACE_BITS
 from lithos.text.words.analysis import FUNCTION_WORDS
 from lithos.text.words.frequencies import bm25_idf
 
@@ -49,13 +52,13 @@ class Stemmer:
 
 @frozen
 class TurnScope:
-    """The turns that a search may find. `projects` are numbers of projects, None means all.
+    """The turns that a search may find. None means all.
 
-    `least` is the smallest serial.
+    `projects` are numbers of projects. Blocks that end before `since` are left out.
     """
 
     projects: frozenset[int] | None = None
-    least: int = 0
+    since: datetime | None = None
 
 
 EVERY_TURN: Final = TurnScope()
@@ -96,10 +99,14 @@ class TurnWords:
         query = f"stems:({' OR '.join(map(_quoted, stems))})"
         if scope.projects is not None:
             query += f" AND project:({' OR '.join(f'p{each}' for each in sorted(scope.projects))})"
+        where, values = "words MATCH ?", list[Any]((query,))
+        if scope.since is not None:
+            where += f" AND rowid>>{PLACE_BITS} IN (SELECT number FROM blocks WHERE ended>=?)"  # noqa: S608
+            values.append(to_microseconds(scope.since))
         rows = self._connection.execute(
-            "SELECT rowid, -bm25(words, 1.0, 0.0) AS score FROM words WHERE words MATCH ? AND rowid>=?"
+            f"SELECT rowid, -bm25(words, 1.0, 0.0) AS score FROM words WHERE {where}"  # noqa: S608 - our names
             " ORDER BY score DESC, rowid LIMIT ?",
-            (query, scope.least, most),
+            (*values, most),
         )
         return [(int(serial), float(score)) for serial, score in rows]
 

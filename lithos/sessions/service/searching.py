@@ -7,7 +7,6 @@ in the worker thread that reads the database.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from attrs import define, frozen
@@ -103,12 +102,11 @@ def model_name(embedder: Embedder) -> str:
 
 @frozen(kw_only=True)
 class TurnQuery:
-    """A question about sessions. `since` is the earliest time of a turn."""
+    """A question about sessions."""
 
     query: str
     limit: int
     scope: TurnScope
-    since: datetime | None = None
 
 
 @define(eq=False)
@@ -136,7 +134,8 @@ class TurnSearch:
             if serial not in found or len(hits) == query.limit:
                 continue
             session, turn = found[serial]
-            is_old = query.since is not None and (turn.when is None or turn.when < query.since)
+            since = query.scope.since
+            is_old = since is not None and (turn.when is None or turn.when < since)
             # Clients copy the turns of a session that is continued or forked.
             if is_old or turn.text in seen:
                 continue

@@ -102,9 +102,8 @@ class Sessions:
         def find() -> list[SessionHit]:
             if not self._store.is_there:
                 return []
-            least = 0 if since is None else self._store.least_serial(since)
-            scope = TurnScope(self._visible(project, reach), least)
-            wanted = TurnQuery(query=query[:LONGEST_QUERY], limit=limit, scope=scope, since=since)
+            scope = TurnScope(self._visible(project, reach), since)
+            wanted = TurnQuery(query=query[:LONGEST_QUERY], limit=limit, scope=scope)
             return self._search.search(self._store, embedder, wanted)
 
         hits = await self._read(find)

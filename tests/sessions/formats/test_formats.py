@@ -180,3 +180,20 @@ def test_records_of_any_form_raise_no_error(records: list[dict[str, Any]]) -> No
         turns_of(client, records)
     for record in records:
         recognise(record)
+
+
+def test_message_that_is_written_again_replaces_its_stored_turn() -> None:
+    records = records_of("gemini")
+    draft = SessionDraft(PLAIN, {})
+    for record in records[:4]:
+        FORMATS["gemini"].read(record, draft)
+    first = draft.take()
+    later = SessionDraft(PLAIN, {}, first[-1], known=lambda: {each.key for each in first})
+    for record in (records[1], *records[4:]):
+        FORMATS["gemini"].read(record, later)
+    second = later.take()
+    assert [(each.number, each.text) for each in second] == [
+        (2, "I read the configuration."),
+        (3, "The gateway uses port 8443."),
+    ]
+    assert second[0].tools == ("read_file",)

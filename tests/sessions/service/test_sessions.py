@@ -138,3 +138,12 @@ async def test_bad_searches_are_refused(tmp_path: Path, query: str, limit: int) 
     async with following(tmp_path) as index:
         with pytest.raises(InvalidInput):
             await index.sessions.search(query, limit=limit)
+
+
+async def test_since_finds_new_turns_among_many_older_ones(tmp_path: Path) -> None:
+    async with following(tmp_path) as index:
+        index.put("old.jsonl", *[prompt(f"cookie cookie {n}", "old", at="08:00") for n in range(300)])
+        index.put("new.jsonl", prompt("A remark about one cookie", "new", at="12:00"))
+        await index.follower.caught_up()
+        since = datetime(2026, 11, 28, 11, tzinfo=UTC)
+        assert await index.found("cookie", limit=1, since=since) == ["A remark about one cookie"]
