@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.sessions.model.session import session_id
-from tests.e2e.session_day import CLAUDE, DECISIONS, live_day
+from tests.e2e.session_day import DECISIONS, live_day
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("sessions")]
 
@@ -23,5 +22,5 @@ def test_new_session_finds_what_was_decided_yesterday(tmp_path: Path) -> None:
         assert decision in read["content"].partition(f"[turn {row['turn']}] ")[2]
         assert f"## Earlier sessions\n- {row['when'][:10]}, {client}, " in outcome.briefings[client]
         assert decision in outcome.briefings[client]
-    assert outcome.source.startswith(f"session:{session_id('claude-code', CLAUDE)}@")
+    assert outcome.source.startswith(f"session:{outcome.rows['claude-code']['id']}@")
     assert outcome.are_unchanged
