@@ -146,7 +146,7 @@ def test_oldest_sessions_are_deleted_beyond_the_limit(store: SessionStore) -> No
 def test_number_of_forgotten_sessions_is_bounded(
     store: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lithos.sessions.rows.store.MOST_FORGOTTEN", 2)
+    monkeypatch.setattr("lithos.sessions.rows.removal.MOST_FORGOTTEN", 2)
     for n in range(5):
         append(store, [turn(1)], evolve(FACTS, id=f"ses_{n}", path=f"/{n}"))
         assert store.forget(f"ses_{n}")
