@@ -12,7 +12,7 @@ from attrs import evolve
 
 from lithos.kernel.actors.threads import slices
 from lithos.kernel.parts import Parts
-from lithos.kernel.values.errors import Duplicate, InvalidInput, PathCollision, SlugCollision
+from lithos.kernel.values.errors import DocNotFound, Duplicate, InvalidInput, PathCollision, SlugCollision
 from lithos.kernel.values.projects import WORKING_IN, asked_project, read_written_project
 from lithos.kernel.values.times import parse_end
 from lithos.notes.catalogue.catalogue import Catalogue
@@ -22,8 +22,15 @@ from lithos.notes.service.cut_reads import CutReads
 from lithos.notes.service.knowledge import Knowledge, ListRequest
 from lithos.notes.service.moving import Moving
 from lithos.notes.service.pasting import Pasting
-from lithos.notes.service.ports import EarlierVersions, NewNote, OtherFiles, SimilarNotes
-from lithos.notes.service.row_kinds import ATTACHMENT, ATTACHMENTS_OFF, NOTE, read_kinds
+from lithos.notes.service.ports import EarlierVersions, NewNote, OtherFiles, PastSessions, SimilarNotes
+from lithos.notes.service.row_kinds import (
+    ATTACHMENT,
+    ATTACHMENTS_OFF,
+    NOTE,
+    SESSION_IDS,
+    SESSIONS_OFF,
+    read_kinds,
+)
 from lithos.notes.tools_rows import (
     NOTE_DEFAULTS,
     WRITTEN,
@@ -355,6 +362,8 @@ class WriteTool:
         request = await using.get(Pasting).understood(self._request(using, note_id))
         if request.id is not None and not self.replace_all:
             await using.get(CutReads).check(request)
+        if request.id is None and request.source_task is None:
+            request = evolve(request, source_task=await self._origin(using))
         if request.id is not None or not request.title or not request.content:
             return row_of(await using.get(Knowledge).write(request))
         new = NewNote(request.title, request.content, request.agent)
@@ -369,6 +378,11 @@ class WriteTool:
                 for each in similar
             ]
         return row
+
+    async def _origin(self, using: Parts) -> str | None:
+        """Return the session in which the agent writes, if it is known (docs/spec/sessions.md §8)."""
+        past = using.find(PastSessions)
+        return None if past is None else await past.origin(self.agent)
 
     async def answer_again(self, using: Parts, begun: datetime) -> Answer:
         """Return the answer of a creation that may have taken effect since `begun`.
@@ -448,8 +462,14 @@ class ReadTool:
     as_of: str | None = argument("ISO time: the version current then.", None, bound=LOOKUP, is_rare=True)
     page: int | None = argument("Page of a PDF.", None, is_listed=False)
     place: str | None = argument("Page or place in an attachment.", None, bound=LOOKUP)
+    turn: int | None = argument("Turn of a past session, with its neighbours.", None, is_listed=False)
 
     async def answer(self, using: Parts) -> Answer:
+        if self.id is not None and (self.turn is not None or self.id.startswith(SESSION_IDS)):
+            past = using.find(PastSessions)
+            if past is None or not past.is_enabled:
+                raise DocNotFound(SESSIONS_OFF)
+            return await past.read_row(self.id, self.turn, self.offset, self.max_length, self.agent_id)
         place = self.place if self.page is None else read_place(self.page, self.place)
         others = using.find(OtherFiles)
         may_be_other = self.path is None or place is not None or not self.path.endswith(".md")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import evolve
@@ -14,9 +14,21 @@ from lithos.kernel.values.projects import ALL_PROJECTS, WORKING_IN, ProjectFilte
 from lithos.kernel.values.times import format_optional, format_time
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.first_lines import FirstLooks
-from lithos.notes.service.row_kinds import ATTACHMENT, ATTACHMENTS_OFF, KINDS, KINDS_TOLD, NOTE, read_kinds
+from lithos.notes.service.ports import PastSessions
+from lithos.notes.service.row_kinds import (
+    ALL_KINDS,
+    ATTACHMENT,
+    ATTACHMENTS_OFF,
+    KINDS,
+    KINDS_TOLD,
+    NOTE,
+    SESSION,
+    SESSIONS_OFF,
+    read_kinds,
+)
 from lithos.notes.tools_rows import add_projects, look_row, warn
 from lithos.search.index.fulltext_schema import Filters
+from lithos.search.ranking.match_strength import WEAK
 from lithos.search.service.cache import CacheAnswer, CacheLookup, CacheRequest
 from lithos.search.service.other_files import (
     BESIDE,
@@ -93,9 +105,17 @@ class SearchTool:
     async def answer(self, using: Parts) -> Answer:
         if self.prompt:
             return await self._answer_prompt(using)
-        kinds = KINDS if self.kinds is None else read_kinds(self.kinds)
-        request = self.request(room_of_rows(using.get(ServerConfig), self.limit))
-        others = using.find(OtherHits)
+        kinds = KINDS if self.kinds is None else read_kinds(self.kinds, known=ALL_KINDS)
+        if SESSION in kinds:
+            return await self._search_sessions(using, kinds)
+        return await self._search_files(using, kinds, self.request(self._room(using)))
+
+    def _room(self, using: Parts) -> int:
+        return room_of_rows(using.get(ServerConfig), self.limit)
+
+    async def _search_files(self, using: Parts, kinds: Collection[str], request: SearchRequest) -> Answer:
+        """Return the rows of notes and attachments."""
+        others, is_first = using.find(OtherHits), not request.offset
         if NOTE not in kinds:
             return await self._search_others(using, others, request)
         beside: Sequence[OtherHit] = ()
@@ -111,7 +131,7 @@ class SearchTool:
         await warn(using, ((row["id"], row) for row in rows))
         entries = (hit.entry for hit in answer.hits)
         add_projects(using, zip(entries, rows, strict=True), is_asked=self.explain)
-        if others is not None and beside and not self.offset:
+        if others is not None and beside and is_first:
             rows = mix_hits(others, rows, standings_of(answer.hits), beside, max(1, request.limit))
         rows += self._first_looks(using, rows)
         result: dict[str, object] = {"results": rows}
@@ -121,6 +141,35 @@ class SearchTool:
         if not rows and not message:
             message = using.get(Catalogue).projects.missing(request.filters.project)
         return result | ({"message": message} if message else {})
+
+    async def _search_sessions(self, using: Parts, kinds: Collection[str]) -> Answer:
+        """Return the rows of past sessions, after the rows of the other kinds that were asked for.
+
+        The other rows are those of a search without sessions. Turns that probably answer take the last rows
+        of the page, and further turns only fill free rows. Turns have no tags, authors, entities and paths,
+        so a filter by one of these excludes them.
+        """
+        check_choice("mode", self.mode, MODES)
+        past, others = using.find(PastSessions), [kind for kind in KINDS if kind in kinds]
+        is_there = past is not None and past.is_enabled
+        limit = max(1, min(self.limit, using.get(SearchConfig).max_results))
+        is_filtered = self.tags or self.author or self.entities or self.path_prefix or self.mode == "graph"
+        rows: list[dict[str, Any]] = []
+        if past is not None and is_there and self.query.strip() and not is_filtered:
+            offset = 0 if others else self.offset
+            wanted = asked_project(self.project)
+            rows = await past.search_rows(self.query, wanted, offset, limit, self.agent_id)
+        answer: dict[str, Any] = {"results": rows}
+        if others:
+            # The first page has fewer other rows, and the next page continues after them.
+            sure = min(sum(row["match"] != WEAK.match for row in rows), limit - 1)
+            most, offset = (limit, max(0, self.offset - sure)) if self.offset else (limit - sure, 0)
+            request = evolve(self.request(self._room(using)), limit=most, offset=offset)
+            answer = dict(await self._search_files(using, others, request) or {})
+            if not self.offset:
+                found = answer["results"][:most]
+                answer["results"] = [*found, *rows[: limit - len(found)]]
+        return answer if is_there else answer | {"message": SESSIONS_OFF}
 
     async def _answer_prompt(self, using: Parts) -> Answer:
         here = WORKING_IN.get()

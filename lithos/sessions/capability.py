@@ -6,19 +6,23 @@ from collections.abc import Sequence
 
 from lithos.events.journal.settled_clock import SettledClock
 from lithos.kernel.actors.start_progress import Opening
-from lithos.kernel.capability import Background, Capability, Store
+from lithos.kernel.capability import Background, Capability, NavigationLink, Pages, Store
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.open_stores import Occasion
 from lithos.kernel.discovery import import_if_there
-from lithos.kernel.parts import Clock
+from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import HealthCheck
+from lithos.notes.service.ports import PastSessions
+from lithos.notes.service.row_kinds import SESSION_IDS
 from lithos.notes.writing.actor_writer import Writer
 from lithos.search.embedding.embedder import Embedder
 from lithos.search.index.chunk_rows import Codes, encode_rows
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig
+from lithos.sessions.answers.origins import Origins
+from lithos.sessions.answers.past import SessionAnswers
 from lithos.sessions.following.follower import SessionFollower
 from lithos.sessions.model.masking import SecretMask
 from lithos.sessions.model.passages import passages_of
@@ -105,13 +109,27 @@ def make_sessions(
     return Sessions(store, follower, TurnSearch(search), lambda: static_model(semantic))
 
 
+def make_past_sessions(answers: SessionAnswers) -> PastSessions:
+    """Return the service through which the tools of notes search and read sessions."""
+    return answers
+
+
+async def has_session(server: Parts, thing: str) -> bool:
+    """Return whether a session has this id or address."""
+    return thing.startswith(SESSION_IDS) and await server.get(SessionAnswers).has(thing)
+
+
 SESSIONS = Capability(
     name="sessions",
-    makers=(make_follower, make_sessions),
+    makers=(make_follower, make_sessions, Origins, SessionAnswers, make_past_sessions),
     stores=(Store(45, open_sessions),),
     background=(Background(SessionFollower, SessionFollower.run),),
     health=(HealthCheck("sessions", 14, look_at_sessions),),
+    pages=Pages(
+        modules=("lithos.sessions.pages",), tabs=(NavigationLink(5, "Sessions", "/console/sessions"),)
+    ),
     tools=("lithos.sessions.tools",),
+    holds=has_session,
     checks=("lithos.sessions.checks",),
     statistics=(report_sessions,),
 )

@@ -13,9 +13,10 @@ import trio
 from lithos.kernel.databases.lock import is_owned
 from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed
 from lithos.kernel.settings import StorageConfig
-from lithos.server.command.asking import ask_tool, how_to_serve, require_owner
+from lithos.server.command.asking import ask_tool, asking, how_to_serve, require_owner
 from lithos.server.command.output import tell
 from lithos.server.command.session import CommandFailed, CommandSession
+from lithos.sessions.commands_reading import search_sessions, show_session
 from lithos.sessions.files.added_folders import (
     MOST_FOLDERS,
     AddedFolder,
@@ -206,4 +207,6 @@ _ACTIONS: Final[Mapping[str, Callable[[CommandSession], int]]] = {
     "add": _add,
     "remove": _remove,
     "list": _list,
+    "search": asking(search_sessions),
+    "show": asking(show_session),
 }

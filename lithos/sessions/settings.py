@@ -26,6 +26,11 @@ class SessionsConfig:
         "it at once.",
         whole(0, 100_000),
     )
+    link_notes: bool = setting(
+        True,
+        "Whether a new note names the session in which an agent writes it as its source. Only if the session "
+        "is known and indexed, and the note has no other source.",
+    )
 
 
 SETTINGS: Final = (SettingsSection("sessions", SessionsConfig, place=85),)

@@ -1,4 +1,4 @@
-"""The tool through which a command removes a session from the index."""
+"""The tools through which commands read a session, and remove one from the index."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from lithos.kernel.parts import Parts
 from lithos.server.tools.arguments import argument
 from lithos.server.tools.bounds import LOOKUP
 from lithos.server.tools.declaring import OWN, Answer, tool
+from lithos.server.tools.fitting import CuttableAnswer
+from lithos.sessions.answers.answering import session_row, turn_row
+from lithos.sessions.answers.past import SessionAnswers
 from lithos.sessions.service.sessions import Sessions
 
 
@@ -17,3 +20,24 @@ class ForgetSessionTool:
 
     async def answer(self, using: Parts) -> Answer:
         return {"id": self.id, "removed": await using.get(Sessions).forget(self.id)}
+
+
+@tool("lithos_session_show", OWN, "RI", place=56, paged=CuttableAnswer(rows=("rows",)))
+class ShowSessionTool:
+    """Show a session turn by turn, or one turn with its neighbours. An address may name the turn."""
+
+    id: str = argument("Id or address of the session.", bound=LOOKUP)
+    turn: int | None = argument("Only this turn and its neighbours.", None)
+    offset: int = argument("Number of turns to skip.", 0, is_listed=False)
+
+    async def answer(self, using: Parts) -> Answer:
+        answers, more = using.get(SessionAnswers), dict[str, int]()
+        address = await answers.address(self.id, self.turn)
+        if address.turn is None:
+            part = await answers.part(address.session, self.offset)
+            end = max(0, self.offset) + len(part.turns)
+            more = {"next_offset": end} if end < part.total else {}
+        else:
+            part = await answers.part_around(address)
+        rows = [turn_row(turn) for turn in part.turns]
+        return {**session_row(part.session), "turn": address.turn, "rows": rows, "total": part.total} | more

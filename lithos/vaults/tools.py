@@ -6,7 +6,7 @@ Specified in docs/spec/vaults.md §2. Each row names its `vault`. Vaults that co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -18,7 +18,16 @@ from lithos.kernel.values.projects import ProjectFilter, asked_project
 from lithos.memory.tools.context import ContextTool, about_row, item_row, left_out_row, place_row, trouble_row
 from lithos.memory.tools.memory import RetrieveTool, retrieve_row
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.service.row_kinds import ATTACHMENT, KINDS, NOTE, read_kinds
+from lithos.notes.service.ports import PastSessions
+from lithos.notes.service.row_kinds import (
+    ALL_KINDS,
+    ATTACHMENT,
+    KINDS,
+    NOTE,
+    SESSION,
+    SESSIONS_OFF,
+    read_kinds,
+)
 from lithos.notes.tools_rows import add_projects, warn
 from lithos.search.service.other_files import BESIDE, OtherHit, OtherHits, mix_rows, standings_of
 from lithos.search.service.search import Hit, SearchRequest
@@ -81,8 +90,10 @@ def _missing(asked: Sequence[QueriedVault], wanted: ProjectFilter | None) -> str
 async def search(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
     """Return the rows of one search across all vaults."""
     given: SearchTool = _read(asked, "lithos_search", arguments)
-    kinds = KINDS if given.kinds is None else read_kinds(given.kinds)
+    kinds = KINDS if given.kinds is None else read_kinds(given.kinds, known=ALL_KINDS)
     services = _services(asked)
+    if SESSION in kinds:
+        return await _search_sessions(services, given, kinds)
     request = given.request(_room(asked, given.limit))
     limit = max(1, min(given.limit, asked[0].services.get(SearchConfig).max_results))
     hits: list[tuple[str, OtherHit]] = []
@@ -114,6 +125,29 @@ async def search(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
         result["failed_vaults"] = dict(answer.failed)
     message = answer.message or ("" if mixed else _missing(asked, request.filters.project))
     return result | ({"message": message} if message else {})
+
+
+async def _search_sessions(
+    services: Mapping[str, Parts], given: SearchTool, kinds: Collection[str]
+) -> Answer:
+    """Return the turns of past sessions of all vaults, best first. No other kind can be asked for with it."""
+    if len(kinds) > 1:
+        raise InvalidInput(
+            "A search of all vaults for sessions cannot return other kinds. Ask for kinds=['session'] alone, "
+            "or name one vault."
+        )
+    past = {name: each.find(PastSessions) for name, each in services.items()}
+    most, wanted = given.offset + max(1, given.limit), asked_project(given.project)
+    rows = [
+        row | {VAULT: name}
+        for name, each in past.items()
+        if each is not None and each.is_enabled
+        for row in await each.search_rows(given.query, wanted, 0, most, given.agent_id)
+    ]
+    rows.sort(key=lambda row: -float(row["score"]))
+    answer: dict[str, Any] = {"results": rows[given.offset : most]}
+    is_there = any(each is not None and each.is_enabled for each in past.values())
+    return answer if is_there else answer | {"message": SESSIONS_OFF}
 
 
 async def _attachments(

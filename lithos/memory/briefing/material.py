@@ -25,10 +25,12 @@ from lithos.memory.briefing.parts import (
     TaskPart,
     activity_text,
     decisions_text,
+    sessions_text,
     task_text,
     warnings_text,
 )
 from lithos.memory.briefing.passages import SourceNote
+from lithos.notes.model.earlier_turns import EarlierTurn
 from lithos.tasks.model.open_tasks import OpenTasks
 from lithos.text.snippet import Terms
 from lithos.text.words.tokens import Count
@@ -39,6 +41,8 @@ WARNINGS_SHARE: Final = 0.15
 ACTIVITY_SHARE: Final = 0.1
 DECISIONS_SHARE: Final = 0.15
 LEFT_OUT_SHARE: Final = 0.03
+#: Maximum share of the budget for turns of past sessions, also if there are no excerpts.
+SESSIONS_SHARE: Final = 0.2
 #: Budget shares of pinned notes, open tasks and changes at the start of a session, and the share of all parts
 #: around the excerpts.
 PINNED_SHARE: Final = 0.3
@@ -64,6 +68,8 @@ class Material:
     decisions: Sequence[str] = ()
     #: Notes that must not be shown, whatever their text contains.
     withheld: Sequence[LeftOut] = ()
+    #: Turns of past sessions that answer the question.
+    sessions: Sequence[EarlierTurn] = ()
     #: Pinned notes and open tasks, if they were asked for. `is_opening` means that they were asked for.
     pinned: PinnedNotes = PinnedNotes()
     work: OpenTasks = OpenTasks()
@@ -74,7 +80,7 @@ class Material:
     @property
     def has_news(self) -> bool:
         """Return whether there is anything to show."""
-        parts = (self.task, self.sources, self.warnings, self.activity, self.decisions)
+        parts = (self.task, self.sources, self.warnings, self.activity, self.decisions, self.sessions)
         return any(parts) or bool(self.pinned or self.work)
 
 
@@ -85,6 +91,7 @@ class Around:
     task: str = ""
     warnings: str = ""
     activity: str = ""
+    sessions: str = ""
     pinned: str = ""
     work: str = ""
     is_opening: bool = False
@@ -101,19 +108,21 @@ class Around:
     @property
     def texts(self) -> list[str]:
         """Return the texts that are not empty."""
-        return list(filter(None, (self.task, self.pinned, self.work, self.warnings, self.activity)))
+        return list(
+            filter(None, (self.task, self.pinned, self.work, self.warnings, self.activity, self.sessions))
+        )
 
     def assemble(self, blocks: Sequence[str], left_out: str) -> str:
         """Return the whole text with the excerpts in `blocks`."""
         notes = "\n\n".join([NOTES_HEAD, *blocks]) if blocks else ""
-        parts = [self.task, self.warnings, notes, self.activity]
+        parts = [self.task, self.warnings, notes, self.sessions, self.activity]
         if self.is_opening:
             parts = [*self.texts, notes]
         return "\n\n".join(filter(None, [*parts, left_out]))
 
     def without_activity(self) -> Around:
-        """Return the texts without the activity, which is the least valuable."""
-        return evolve(self, activity="")
+        """Return the texts without the activity and the past sessions, which are the least valuable."""
+        return evolve(self, activity="", sessions="")
 
     def shorter(self) -> Around:
         """Return the first half of the task as the only text."""
@@ -132,6 +141,7 @@ def around_notes(material: Material, budget: int, count: Count) -> Around:
         task=task,
         warnings=_warnings(material, budget, count),
         activity=activity_text(material.activity, int(budget * ACTIVITY_SHARE), count),
+        sessions=sessions_text(material.sessions, int(budget * SESSIONS_SHARE), count),
     )
 
 
@@ -165,6 +175,7 @@ def _around_opening(material: Material, budget: int, count: Count) -> Around:
         work=within(WORK_SHARE, lambda most: work_text(material.work, most, count)),
         warnings=within(WARNINGS_SHARE, lambda most: _warnings(material, int(most / WARNINGS_SHARE), count)),
         activity=within(CHANGES_SHARE, lambda most: activity_text(material.activity, most, count)),
+        sessions=within(SESSIONS_SHARE, lambda most: sessions_text(material.sessions, most, count)),
         is_opening=True,
         shown=shown,
     )

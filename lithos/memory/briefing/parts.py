@@ -18,6 +18,7 @@ from attrs import frozen
 
 from lithos.kernel.values.graphemes import beginning, tail
 from lithos.kernel.values.times import format_time
+from lithos.notes.model.earlier_turns import EarlierTurn
 from lithos.notes.model.note import NoteWarning
 from lithos.tasks.model.graph import Blocker
 from lithos.tasks.model.task import Claim, Finding, Task
@@ -278,6 +279,26 @@ def activity_text(lines: Sequence[str], most: int, count: Count) -> str:
 def decisions_text(lines: Sequence[str], most: int, count: Count) -> str:
     """Return the decisions of people about the proposals of the agent, newest first."""
     return _list_of("## Your proposals", [f"- {one_line(line, 500)}" for line in lines], most, count, "more")
+
+
+#: Maximum number of characters of the title of a past session, and of the text of its turn.
+_SESSION_TITLE: Final = 60
+_TURN: Final = 700
+
+
+def sessions_text(turns: Sequence[EarlierTurn], most: int, count: Count) -> str:
+    """Return the turns of past sessions, best first. Each line has the id with which the turn is read."""
+    return _list_of("## Earlier sessions", list(map(_turn_line, turns)), most, count, "more")
+
+
+def _turn_line(turn: EarlierTurn) -> str:
+    facts = [
+        "" if turn.when is None else format_time(turn.when)[:10],
+        one_line(turn.client, PROJECT_SHOWN),
+        one_line(turn.project, PROJECT_SHOWN),
+        one_line(turn.title, _SESSION_TITLE),
+    ]
+    return f"- {', '.join(filter(None, facts))} (`id={turn.address}`): {one_line(turn.text, _TURN)}"
 
 
 def left_out_text(left: Sequence[LeftOut], most: int, count: Count) -> str:

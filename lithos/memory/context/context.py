@@ -38,9 +38,12 @@ from lithos.memory.context.sources import SourceReader
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
-from lithos.notes.service.row_kinds import ATTACHMENT
+from lithos.notes.model.earlier_turns import EarlierTurn
+from lithos.notes.service.ports import PastSessions
+from lithos.notes.service.row_kinds import ATTACHMENT, SESSION
 from lithos.notes.service.texts import NoteTexts
 from lithos.search.embedding.tokenizer import load_pieces
+from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.ranking.replies import wants_all
@@ -112,6 +115,7 @@ class Context:
         retrieve: Retrieve,
         search: Search,
         others: OtherHits | None,
+        past: PastSessions | None,
         texts: NoteTexts,
         coordination: Coordination,
         work: OpenWork,
@@ -119,6 +123,7 @@ class Context:
     ) -> None:
         self._others = others
         self._loaded = loaded
+        self._past = past
         self._threshold = search.threshold
         self._candidates = Candidates(retrieve, search, catalogue, visibility)
         self._catalogue = catalogue
@@ -203,13 +208,14 @@ class Context:
             troubles.append(("cursor", f"{changed.trouble}; everything is shown as new"))
             changed = None
         asked, is_followup = self._asked(request, changed), request.since is not None
-        hits = await self._beside(request)
+        hits, earlier = await self._beside(request), await self._earlier(request)
         find = self._candidates.find(
             asked, is_followup=is_followup, ranking=ranking, may_widen=request.scope.may_widen
         )
         async with find as found:
             found.notes = self._without_loaded(found.notes, request)
             material, is_degraded = await self._gather(request, found, sheet, changed, hits)
+            material = attrs.evolve(material, sessions=earlier)
             yield BriefingMaterial(
                 material=material,
                 count=count,
@@ -254,6 +260,22 @@ class Context:
             if hit.judged and hit.judged.match != "weak":
                 best.setdefault(hit.id, hit)
         return list(best.values())
+
+    async def _earlier(self, request: ContextRequest) -> Sequence[EarlierTurn]:
+        """Return the turns of past sessions that answer the question. If only news is requested, none."""
+        filters = request.filters
+        if (
+            self._past is None
+            or not self._past.is_enabled
+            or request.since is not None
+            or not request.query.strip()
+            or request.namespaces is not None
+            or "notes" not in request.sections
+            or SESSION not in request.kinds
+            or attrs.evolve(filters, project=None) != Filters()
+        ):
+            return ()
+        return await self._past.earlier(request.query, filters.project, request.agent_id)
 
     async def _counter(self) -> tuple[Count, str | None]:
         """Return the token counter. If it only estimates, also return the reason."""

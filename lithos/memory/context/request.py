@@ -12,7 +12,7 @@ from lithos.memory.briefing.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing
 from lithos.memory.context.opening import OPENING
 from lithos.memory.context.project_scope import EVERYTHING, ProjectScope
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.service.row_kinds import KINDS
+from lithos.notes.service.row_kinds import ALL_KINDS
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.other_files import OtherHit
 from lithos.search.service.retrieval_filter import RetrievalFilter
@@ -53,7 +53,7 @@ class ContextRequest:
     namespaces: tuple[str, ...] | None = None
     since: str | None = None
     sections: tuple[str, ...] = SECTIONS
-    kinds: frozenset[str] = frozenset(KINDS)
+    kinds: frozenset[str] = frozenset(ALL_KINDS)
     #: If True, the briefing has short headings and the notes' own dates, and includes replies after
     #: questions.
     is_compact: bool = False

@@ -13,7 +13,7 @@ from lithos.memory.context.opening import OPENING
 from lithos.memory.context.project_scope import scope_of
 from lithos.memory.context.request import SECTIONS, ContextAnswer, ContextRequest, WaitingKeys
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.service.row_kinds import ATTACHMENT, read_kinds
+from lithos.notes.service.row_kinds import ALL_KINDS, ATTACHMENT, read_kinds
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.other_files import OtherHit
 from lithos.server.settings import ServerConfig
@@ -66,7 +66,7 @@ class ContextTool:
     cursor: bool = argument("Compact answers: also return a cursor for since.", False, is_listed=False)
     project: str | None = argument("Project; * for all.", None, bound=LOOKUP, may_be_blank=True)
     kinds: tuple[str, ...] | None = argument(
-        "Kinds to include; note leaves out attachments.", None, bound=FILTERS, is_listed=False
+        "Kinds to include; note leaves out attachments and sessions.", None, bound=FILTERS, is_listed=False
     )
 
     @property
@@ -86,7 +86,7 @@ class ContextTool:
             scope=scope,
             namespaces=self.namespace_filter or None,
             sections=self.sections or SECTIONS,
-            kinds=read_kinds(self.kinds),
+            kinds=read_kinds(self.kinds, ALL_KINDS, ALL_KINDS),
         )
 
     async def answer(self, using: Parts) -> Answer:

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from lithos.kernel.values.projects import ProjectFilter
 from lithos.notes.catalogue.catalogue import Entry
+from lithos.notes.model.earlier_turns import EarlierTurn
 from lithos.notes.model.note import Document
 from lithos.notes.model.versions import VersionRow
 from lithos.notes.writing.messages import WriteOutcome
@@ -123,3 +124,35 @@ class OtherFiles(Protocol):
         limit: int,
     ) -> tuple[list[dict[str, Any]], int]:
         """Return a page of the files that pass the filters, sorted by path, and the total number of files."""
+
+
+class PastSessions(Protocol):
+    """Interface to past sessions with AI clients, which can be searched and read next to the notes.
+
+    `agent` is the name that the caller gives itself. Callers see only sessions within their reach.
+    """
+
+    @property
+    def is_enabled(self) -> bool:
+        """Return whether transcripts are added. Then there may be sessions."""
+
+    async def search_rows(
+        self, query: str, project: ProjectFilter | None, offset: int, limit: int, agent: str | None
+    ) -> list[dict[str, Any]]:
+        """Return the rows of the turns that match, best first. Raises `SearchBackendFailed`."""
+
+    async def read_row(
+        self, given: str, turn: int | None, offset: int, max_length: int | None, agent: str | None
+    ) -> Mapping[str, Any]:
+        """Return the answer to a read of a session. Raises `DocNotFound` and `InvalidInput`."""
+
+    async def earlier(
+        self, query: str, project: ProjectFilter | None, agent: str | None
+    ) -> Sequence[EarlierTurn]:
+        """Return the strong matches for a briefing, best first.
+
+        The result is empty if the sessions cannot be searched now.
+        """
+
+    async def origin(self, agent: str) -> str | None:
+        """Return the source of a note that an agent writes now: the session in which it works, if known."""

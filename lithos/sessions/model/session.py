@@ -23,6 +23,8 @@ MOST_TURNS: Final = 20_000
 MOST_OF_SESSION: Final = 16_000_000
 #: Maximum number of characters of a title.
 LONGEST_TITLE: Final = 200
+#: Clients whose own session ids are also accepted in an address of a session.
+CLIENT_NAMES: Final = ("claude-code", "codex", "gemini", "opencode")
 #: Beginning of every session id.
 PREFIX: Final = "ses_"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from attrs import define, evolve, field
 
@@ -34,6 +34,9 @@ from lithos.sessions.rows.words import TurnScope
 from lithos.sessions.service.searching import TurnQuery, TurnSearch
 
 T = TypeVar("T")
+
+#: Number of turns that are unpacked at once when the turn at a time is searched from the end.
+LOOKED_AT: Final = 100
 
 
 class TranscriptKeeper(Protocol):
@@ -130,6 +133,21 @@ class Sessions:
             return None
         return evolve(part, session=self._with_notices(part.session))
 
+    async def turn_at(self, id: str, moment: datetime, *, reach: Reach = everything) -> int | None:
+        """Return the number of the last turn that began before a time, or None without such a turn."""
+
+        def find() -> int | None:
+            known = self._store.find(id)
+            if known is None or not reach(known[2].project):
+                return None
+            for last in range(known[2].turns, 0, -LOOKED_AT):
+                for turn in reversed(self._store.turns(known[0], last - LOOKED_AT + 1, last)):
+                    if turn.when is not None and turn.when <= moment:
+                        return turn.number
+            return None
+
+        return await self._read(find)
+
     async def list(
         self,
         project: ProjectFilter | None = None,
@@ -168,6 +186,11 @@ class Sessions:
     def status(self) -> SessionsStatus:
         """Return the state of the index. Does not block."""
         return self._keeper.status()
+
+    @property
+    def is_available(self) -> bool:
+        """Return whether transcripts are added, or sessions are stored."""
+        return self._keeper.status().is_enabled or self._store.is_there
 
     def _with_notices(self, session: Session) -> Session:
         return evolve(session, notices=self._keeper.notices(session.path))

@@ -24,7 +24,7 @@ from tests.server.console.proposing import bind, propose_note
 from tests.server.console.visiting import Visitor, browser, form_of, make_token, visiting
 from tests.servers import Lithos, take_up
 
-pytestmark = pytest.mark.needs("proposals", "imports", "attachments", "access")
+pytestmark = pytest.mark.needs("proposals", "imports", "attachments", "access", "sessions")
 
 #: Agent that bound tokens belong to, and another agent.
 MINE, OTHER = "ann", "worker"
@@ -82,6 +82,9 @@ def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
         Route("/attachments", "/attachments"),
         Route("/attachments/<path:path>", "/attachments/nothing.pdf"),
         Route("/page-pictures/<int:page>/<path:path>", "/page-pictures/1/nothing.pdf"),
+        Route("/sessions", "/sessions"),
+        Route("/sessions/<name>", f"/sessions/{made['session']}"),
+        Route("/sessions/<name>/remove", f"/sessions/{made['session']}/remove", "admin", "admin"),
         Route("/graph", "/graph"),
         Route("/review", "/review", "read", "admin"),
         Route("/copies", "/copies", "read"),
@@ -165,7 +168,23 @@ async def prepare(person: Visitor) -> dict[str, str]:
     await propose_note(person.lithos, "First proposed", agent=PROPOSER)
     made["proposal"] = await propose_note(person.lithos, "Then proposed", agent=PROPOSER)
     await copy_of_twin(person.lithos)
+    made["session"] = await past_session(person.lithos)
     return made
+
+
+async def past_session(lithos: Lithos) -> str:
+    """Let the server index a transcript. Return the id of the session."""
+    from lithos.sessions.files.added_folders import AddedFolder, write_added  # noqa: PLC0415 - may be left out
+    from lithos.sessions.following.follower import SessionFollower  # noqa: PLC0415 - may be left out
+    from lithos.sessions.model.session import session_id  # noqa: PLC0415 - may be left out
+    from tests.sessions.transcripts import prompt  # noqa: PLC0415 - may be left out
+
+    place = lithos.data.parent / f"{lithos.data.name}-transcripts"
+    place.mkdir()
+    (place / "past.jsonl").write_text(prompt("What did we decide?", "past"))
+    write_added(lithos.data / ".lithos", [AddedFolder("other", "other", (place,))])
+    await lithos.server.get(SessionFollower).caught_up()
+    return session_id("claude-code", "past")
 
 
 async def copy_of_twin(lithos: Lithos) -> None:
@@ -244,6 +263,7 @@ async def test_route_table_is_complete(tmp_path: Path, monkeypatch: pytest.Monke
                 "private",
                 "proposal",
                 "against",
+                "session",
             ),
             "x",
         )
