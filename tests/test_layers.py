@@ -31,14 +31,14 @@ ORDER = (
     ("proposals", "attachments", "access"),
     ("imports",),
     ("upkeep",),
-    ("clients",),
+    ("clients", "memory_tool"),
     ("vaults",),
     ("app",),
     ("__main__",),
 )
 LEVELS = {package: level for level, packages in enumerate(ORDER) for package in packages}
 #: Packages that no other package imports, so that each package can be left out.
-LEAVES = ("proposals", "attachments", "access", "imports", "clients", "vaults")
+LEAVES = ("proposals", "attachments", "access", "imports", "clients", "memory_tool", "vaults")
 BLOCKING = {"rows", "files", "index"}
 #: Groups of roles that may import each other.
 ALIKE = (BLOCKING, {"front", "pages"}, {"service", "checks"})
@@ -53,7 +53,7 @@ IMPURE = {
 
 #: Maximum number of packages directly below the app, and maximum number of modules in one folder (without
 #: `__init__`).
-MOST_PACKAGES, MOST_MODULES = 16, 15
+MOST_PACKAGES, MOST_MODULES = 17, 15
 
 
 def imports_of(module: str, source: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:

@@ -25,7 +25,7 @@ from tests.server.running import rpc
 
 #: Packages that no other package needs, except packages that declare it (`Capability.needs`).
 LEAVES: Final = (
-    "proposals", "attachments", "access", "imports", "clients", "vaults", "upkeep.evaluation",
+    "proposals", "attachments", "access", "imports", "clients", "memory_tool", "vaults", "upkeep.evaluation",
 )  # fmt: skip
 ROOT: Final = PACKAGE.parent
 #: Tests of other packages that the gate runs without each leaf.
