@@ -75,6 +75,8 @@ class ServerClient:
     def _parse(self, status: int, content: bytes) -> dict[str, Any]:
         if status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN):
             raise Refusal(f"The memory server at {self._url} requires a token that may write. Set `token`.")
+        if status == http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            raise Refusal("The text is larger than the memory server accepts. Keep it in several files.")
         try:
             answer: dict[str, Any] = json.loads(content)["result"]["structuredContent"]
         except (ValueError, KeyError, TypeError):

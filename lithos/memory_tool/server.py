@@ -202,7 +202,9 @@ class ServerStore:
                 offset = answer.get("next_offset") if answer.get("truncated") else None
             if len(versions) == 1:
                 text = "".join(parts).removeprefix(_GUARD)
-                return MemoryText(text + "\n" if text and not text.endswith("\n") else text, versions.pop())
+                # An answer has no line break at the end. The file has the kind of its other lines.
+                ending = "\r\n" if text.count("\r\n") == text.count("\n") > 0 else "\n"
+                return MemoryText(text + ending if text and not text.endswith("\n") else text, versions.pop())
         raise Refusal(f"{note} changed {_ATTEMPTS} times while it was read. Try again.")
 
 

@@ -6,38 +6,44 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import trio
+from attrs import evolve, frozen
 
+from lithos.app.front import serve_front
 from lithos.memory_tool import LithosMemory, MemoryToolError
-from tests.server.whole import Whole, whole_server
-from tests.servers import Answer
+from tests.server.running import SETTINGS, tokens_known_soon
+from tests.servers import Answer, Lithos, serving
 
+#: Maximum number of bytes of a request, as of a usual server.
+MOST_BYTES: Final = 9_000_000
 #: Stores of the memory tool: a folder, a data directory of a server, and a vault of a server.
 BACKENDS: Final = ("folder", "data", "vault")
 _numbers = itertools.count()
 
 
+@frozen
 class ServedMemory:
     """A running server, and memory tools whose notes are below a folder of their own."""
 
-    def __init__(self, whole: Whole, token: trio.lowlevel.TrioToken) -> None:
-        self.whole = whole
-        self._token = token
-
-    @property
-    def knowledge(self) -> Path:
-        """Return the folder of the notes."""
-        return self.whole.lithos.knowledge
+    lithos: Lithos
+    url: str
+    _shutdown: trio.Event
+    _token: trio.lowlevel.TrioToken
 
     def call(self, tool: str, **arguments: Any) -> Answer:
         """Call a tool of the server as another agent does."""
         answer: Answer = trio.from_thread.run(
-            lambda: self.whole.lithos.call(tool, **arguments), trio_token=self._token
+            lambda: self.lithos.call(tool, **arguments), trio_token=self._token
         )
         return answer
+
+    def stop(self) -> None:
+        """Let the server end."""
+        self._token.run_sync_soon(self._shutdown.set)
 
 
 @contextmanager
@@ -50,13 +56,13 @@ def served(data: Path, *, vault: bool, **sections: Any) -> Iterator[ServedMemory
     async def run() -> None:
         storage = {"vault": True} if vault else {}
         given = {"server": {"answers": "compact"}, "storage": storage} | sections
-        async with whole_server(data, **given) as whole:
-            started.append(ServedMemory(whole, trio.lowlevel.current_trio_token()))
-            ended.append(trio.Event())
+        async with tokens_known_soon(), serving(data, **given) as lithos, trio.open_nursery() as nursery:
+            shutdown = trio.Event()
+            settings = evolve(SETTINGS, max_body_bytes=MOST_BYTES)
+            host, port = await nursery.start(partial(serve_front, settings, lithos.server, shutdown))
+            token = trio.lowlevel.current_trio_token()
+            started.append(ServedMemory(lithos, f"http://{host}:{port}", shutdown, token))
             ready.set()
-            await ended[0].wait()
-
-    ended: list[trio.Event] = []
 
     def target() -> None:
         try:
@@ -74,7 +80,7 @@ def served(data: Path, *, vault: bool, **sections: Any) -> Iterator[ServedMemory
             yield started[0]
     finally:
         if started:
-            started[0]._token.run_sync_soon(ended[0].set)
+            started[0].stop()
         thread.join()
     if failures:
         raise failures[0]

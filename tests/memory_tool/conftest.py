@@ -30,7 +30,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
         return lambda: LithosMemory(path=tmp_path / "memories")
     server: ServedMemory = request.getfixturevalue(f"{request.param}_server")
     folder = fresh_folder()
-    return lambda: LithosMemory(url=server.whole.url, agent="claude", folder=folder)
+    return lambda: LithosMemory(url=server.url, agent="claude", folder=folder)
 
 
 @pytest.fixture
