@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import secrets
 import stat
 import time
@@ -25,12 +26,14 @@ from lithos.memory_tool.stores import MOST_BYTES, MOST_FILES, Listed, MemoryText
 
 #: Name of the lock file. Names with a dot are hidden from the memory tool and from Lithos.
 LOCK: Final = ".memory-lock"
+#: Names of new files until they replace the old ones.
+_TEMPORARY: Final = re.compile(r"\.memory-[0-9a-f]{16}\.tmp")
 #: Seconds to wait for another process, and between two attempts.
 _PATIENCE, _PAUSE = 10.0, 0.01
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-#: What the system reports for a path through a link, or through a file that is not a folder.
+#: Error numbers of a path through a link, or through a file that is not a folder.
 _NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK})
 #: Maximum depth of folders below a listed folder. Deeper folders were not made by the memory tool.
 _DEEPEST: Final = 32
@@ -42,6 +45,7 @@ class FolderStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder.expanduser().absolute()
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._is_swept = False
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -51,6 +55,7 @@ class FolderStore:
         try:
             _take(lock)
             with _translated():
+                self._sweep()
                 yield
         finally:
             os.close(lock)
@@ -72,8 +77,11 @@ class FolderStore:
 
     def entries(self, path: MemoryPath) -> Sequence[Listed]:
         """Return all files and folders below a folder. Links and hidden names are left out."""
+        return self._entries_of(path.names)
+
+    def _entries_of(self, names: Sequence[str]) -> list[Listed]:
         found: list[Listed] = []
-        with self._open_folder(path.names) as folder:
+        with self._open_folder(names) as folder:
             _collect(folder, "", found, 0)
         return found
 
@@ -137,6 +145,18 @@ class FolderStore:
                 os.rename(path.names[-1], to.names[-1], src_dir_fd=source, dst_dir_fd=target)
                 os.fsync(target)
             os.fsync(source)
+
+    def _sweep(self) -> None:
+        """Delete the temporary files of processes that were killed, once per object. The lock is held."""
+        if self._is_swept:
+            return
+        self._is_swept = True
+        folders = [each.name.split("/") for each in self._entries_of(()) if each.is_folder]
+        for names in ([], *folders):
+            with suppress(Missing), self._open_folder(names) as folder:
+                for name in os.listdir(folder):
+                    if _TEMPORARY.fullmatch(name):
+                        os.unlink(name, dir_fd=folder)
 
     def _load(self, path: MemoryPath) -> bytes:
         with self._open_folder(path.names[:-1]) as folder:

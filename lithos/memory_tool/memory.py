@@ -12,7 +12,7 @@ from attrs import define, field
 from lithos.memory_tool import texts
 from lithos.memory_tool.paths import ROOT, MemoryPath, parse_path
 from lithos.memory_tool.positions import line_now
-from lithos.memory_tool.refusals import Changed, Exists, Missing, Refusal
+from lithos.memory_tool.refusals import Changed, Exists, Missing, Refusal, StoreProblem
 from lithos.memory_tool.stores import MOST_BYTES, MemoryText, Store
 
 COMMANDS: Final = ("view", "create", "str_replace", "insert", "delete", "rename")
@@ -41,7 +41,12 @@ class Memory:
         if command not in COMMANDS:
             raise Refusal(f"Unknown command: {command!r:.100}. Use one of: {', '.join(COMMANDS)}.")
         with self._lock, self._store.hold():
-            answer: str = getattr(self, f"_{command}")(argument)
+            try:
+                answer: str = getattr(self, f"_{command}")(argument)
+            except StoreProblem as problem:
+                raise Refusal(
+                    "The memory was changed by others at the same time. View the directory and try again."
+                ) from problem
             return answer
 
     def clear(self) -> str:

@@ -20,13 +20,13 @@ MOST_SEGMENTS: Final = 16
 MOST_BYTES: Final = 200
 #: Maximum number of times that a path is percent-decoded for the check. `%2525…` is longer than a usual name.
 _MOST_DECODINGS: Final = 8
-#: Signs that are drawn like a slash or backslash, but have no such compatibility form.
-_SLASHES: Final = str.maketrans(dict.fromkeys("⁄∕⧸╱⟋", "/") | dict.fromkeys("⧵∖⧹╲⟍", "\\"))
+#: Characters that are drawn like a slash or backslash, but have no such compatibility form.
+_SLASHES: Final = str.maketrans(dict.fromkeys("∕⧸╱⟋", "/") | dict.fromkeys("⧵∖⧹╲⟍", "\\"))
 
 
 @frozen
 class MemoryPath:
-    """A path below `/memories`: names without `..`, hidden names and signs of any file system."""
+    """A path below `/memories`: names without `..`, hidden names and special characters."""
 
     #: The path as the caller wrote it. Answers repeat it.
     given: str
@@ -72,7 +72,7 @@ def parse_path(given: object) -> MemoryPath:
 
 
 def shown(text: str) -> str:
-    """Return a path for a message. Signs that cannot be printed or encoded are escaped."""
+    """Return a path for a message. Characters that cannot be printed or encoded are escaped."""
     return text if text.isprintable() else ascii(text)[1:-1]
 
 

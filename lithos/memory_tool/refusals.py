@@ -7,13 +7,17 @@ class Refusal(Exception):
     """The command was not carried out, and nothing was changed unless the message says so."""
 
 
-class Changed(Exception):
+class StoreProblem(Exception):
+    """The store could not carry out a step. The command decides what to answer."""
+
+
+class Changed(StoreProblem):
     """Another writer changed the file after it was read. The command is tried again."""
 
 
-class Missing(Exception):
+class Missing(StoreProblem):
     """There is no file with this path."""
 
 
-class Exists(Exception):
+class Exists(StoreProblem):
     """A file or folder has the path of a new one."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from lithos.memory_tool.client import ServerClient, ToolAnswer
 from lithos.memory_tool.paths import ROOT, MemoryPath, parse_path
-from lithos.memory_tool.refusals import Changed, Exists, Missing, Refusal
+from lithos.memory_tool.refusals import Changed, Exists, Missing, Refusal, StoreProblem
 from lithos.memory_tool.stores import MOST_FILES, Listed, MemoryText
 
 #: Author and folder of the notes if the program does not choose them.
@@ -35,7 +35,12 @@ class ServerStore:
     def __init__(self, url: str, token: str | None, agent: str, folder: str) -> None:
         self._client = ServerClient(url, token)
         self._agent = agent
-        self._folder = parse_path(f"{ROOT}/{folder.strip('/')}").relative
+        try:
+            self._folder = parse_path(f"{ROOT}/{folder.strip('/')}").relative
+        except Refusal as refusal:
+            raise ValueError(f"{folder!r} is not a folder for notes: {refusal}") from refusal
+        if not self._folder:
+            raise ValueError("Give a folder for the notes, such as memory/api.")
         #: Time of update and size of texts by the path of their note.
         self._sizes: OrderedDict[str, tuple[str, int]] = OrderedDict()
 
@@ -113,9 +118,24 @@ class ServerStore:
             below = list(self._rows(path))
             if len(below) > MOST_FILES:
                 raise Refusal(f"{path.given} has more than {MOST_FILES:,} files. Delete parts of it first.")
-            for note in [row for row, _ in below] or [self._note_of(path)]:
-                self._client.change("lithos_delete", path=note, agent=self._agent)
-                self._sizes.pop(note, None)
+        if not below:
+            self._remove_note(self._note_of(path))
+            return
+        for number, (note, _) in enumerate(below):
+            try:
+                self._remove_note(note)
+            except Missing:
+                continue  # Another agent deleted it.
+            except (Refusal, StoreProblem) as failure:
+                raise Refusal(
+                    f"{number} of {len(below)} files of {path.given} were deleted, the others were not: "
+                    f"{_reason(failure)}. View the directory."
+                ) from failure
+
+    def _remove_note(self, note: str) -> None:
+        with _failures():
+            self._client.change("lithos_delete", path=note, agent=self._agent)
+        self._sizes.pop(note, None)
 
     def move(self, path: MemoryPath, to: MemoryPath) -> None:
         """Move a note, or every note below a folder."""
@@ -132,10 +152,12 @@ class ServerStore:
         for number, note in enumerate(below):
             try:
                 self._move_note(path, note, new + note[len(old) :])
-            except (Refusal, Missing, Exists) as failure:
+            except Missing:
+                continue  # Another agent deleted it.
+            except (Refusal, StoreProblem) as failure:
                 raise Refusal(
                     f"{number} of {len(below)} files of {path.given} were moved to {to.given}: "
-                    f"{failure or type(failure).__name__.lower()}. View both directories."
+                    f"{_reason(failure)}. View both directories."
                 ) from failure
 
     def _move_note(self, path: MemoryPath, note: str, target: str) -> None:
@@ -208,8 +230,12 @@ class ServerStore:
         raise Refusal(f"{note} changed {_ATTEMPTS} times while it was read. Try again.")
 
 
-class _TitleTaken(Exception):
+class _TitleTaken(StoreProblem):
     """Another note has the title."""
+
+
+def _reason(failure: Exception) -> str:
+    return str(failure).rstrip(".") or f"{type(failure).__name__.lower()} at the same time"
 
 
 @contextmanager

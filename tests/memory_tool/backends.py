@@ -18,7 +18,7 @@ from lithos.memory_tool import LithosMemory, MemoryToolError
 from tests.server.running import SETTINGS, tokens_known_soon
 from tests.servers import Answer, Lithos, serving
 
-#: Maximum number of bytes of a request, as of a usual server.
+#: Maximum number of bytes of a request. A usual server has the same limit.
 MOST_BYTES: Final = 9_000_000
 #: Stores of the memory tool: a folder, a data directory of a server, and a vault of a server.
 BACKENDS: Final = ("folder", "data", "vault")
@@ -47,7 +47,9 @@ class ServedMemory:
 
 
 @contextmanager
-def served(data: Path, *, vault: bool, **sections: Any) -> Iterator[ServedMemory]:
+def served(
+    data: Path, *, vault: bool, auth_token: str | None = None, **sections: Any
+) -> Iterator[ServedMemory]:
     """Run a server in another thread. Its answers are compact, as they are by default."""
     started: list[ServedMemory] = []
     ready = threading.Event()
@@ -58,7 +60,7 @@ def served(data: Path, *, vault: bool, **sections: Any) -> Iterator[ServedMemory
         given = {"server": {"answers": "compact"}, "storage": storage} | sections
         async with tokens_known_soon(), serving(data, **given) as lithos, trio.open_nursery() as nursery:
             shutdown = trio.Event()
-            settings = evolve(SETTINGS, max_body_bytes=MOST_BYTES)
+            settings = evolve(SETTINGS, max_body_bytes=MOST_BYTES, auth_token=auth_token)
             host, port = await nursery.start(partial(serve_front, settings, lithos.server, shutdown))
             token = trio.lowlevel.current_trio_token()
             started.append(ServedMemory(lithos, f"http://{host}:{port}", shutdown, token))

@@ -89,6 +89,19 @@ def test_failed_write_changes_nothing(
     assert files(root) == {"a.md": b"old\n"}
 
 
+def test_temporary_file_of_a_killed_process_is_deleted(root: Path) -> None:
+    ask(LithosMemory(path=root), "create", "/memories/a/b.md", file_text="a")
+    for name in (
+        ".memory-0123456789abcdef.tmp",
+        "a/.memory-0123456789abcdef.tmp",
+        ".memory-note.tmp",
+        ".other",
+    ):
+        (root / name).write_text("half")
+    ask(LithosMemory(path=root), "view")
+    assert sorted(files(root)) == [".memory-note.tmp", ".other", "a/b.md"]
+
+
 def test_file_that_cannot_be_shown_stays(tool: LithosMemory, root: Path) -> None:
     (root / "blob.bin").write_bytes(b"\xff\xfe\x00")
     (root / "big.md").write_bytes(b"a" * (memory.MOST_BYTES + 1))

@@ -70,7 +70,8 @@ def test_path_outside_the_memory_is_refused(path: object) -> None:
     [
         "/memories", "/memories/", "/memories//a", "/memories/./a", "/memories/a b.md", "/memories/50%.md",
         "/memories/100%25.md", "/memories/日本語.txt", "/memories/naïve..md", "/memories/a..b/c",
-        "/memories/👩‍💻.md", "/memories/a/b/c/d.xml",
+        "/memories/👩‍💻.md",
+        "/memories/½ cup.md", "/memories/a/b/c/d.xml",
     ],
 )  # fmt: skip
 def test_usual_name_is_accepted(path: str) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import http.client
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lithos.memory_tool import LithosMemory
-from lithos.memory_tool.client import ServerClient
+from lithos.memory_tool.client import ServerClient, ToolAnswer
 from lithos.notes.settings import AgentsConfig
 from tests.memory_tool.backends import ServedMemory, ask, fresh_folder, refused, served, text_of
 
@@ -191,6 +192,36 @@ def test_change_is_made_once_if_the_connection_fails(
     assert text_of(tool, "/memories/a.md") == "top\nonce"
     assert len(failures) == 2
     assert failures[0] == failures[1]
+
+
+def test_failure_in_a_directory_says_how_far_the_change_is(
+    tool: LithosMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        ask(tool, "create", f"/memories/old/{name}.md", file_text=name)
+    change = ServerClient.change
+
+    def refuse(client: ServerClient, name: str, **arguments: Any) -> dict[str, Any]:
+        if arguments.get("path", "").endswith("/b.md"):
+            raise ToolAnswer({"code": "internal_error", "message": "The disk is full."})
+        return change(client, name, **arguments)
+
+    monkeypatch.setattr(ServerClient, "change", refuse)
+    moved = refused(tool, "rename", old_path="/memories/old", new_path="/memories/new")
+    assert moved.startswith("1 of 3 files of /memories/old were moved to /memories/new: The disk is full.")
+    deleted = refused(tool, "delete", "/memories/old")
+    assert deleted.startswith(
+        "0 of 2 files of /memories/old were deleted, the others were not: The disk is full."
+    )
+
+
+def test_token_of_the_server_is_needed(tmp_path: Path) -> None:
+    with served(tmp_path, vault=False, auth_token="s3cret-token") as server:
+        assert ask(LithosMemory(url=server.url, token="s3cret-token"), "view").endswith("0B\t/memories")
+        for token in (None, "wrong"):
+            assert "requires a token that may write" in refused(
+                LithosMemory(url=server.url, token=token), "view"
+            )
 
 
 def test_server_that_does_not_answer_is_named() -> None:
