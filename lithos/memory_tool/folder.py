@@ -129,21 +129,21 @@ class FolderStore:
 
     def move(self, path: MemoryPath, to: MemoryPath) -> None:
         """Move a file or a folder, and make the folders of the new path."""
-        with self._open_folder(path.names[:-1]) as source:
-            found = _lstat(path.names[-1], source)
-            if found is None:
-                raise Missing
-            if not stat.S_ISDIR(found.st_mode) and not stat.S_ISREG(found.st_mode):
-                raise Refusal(f"The path {path.given} is not a regular file, so it was not moved.")
-            with self._open_folder(to.names[:-1], make=True) as target:
-                taken = _lstat(to.names[-1], target)
-                # On disks without case, another spelling of the file's own name is the file itself.
-                if taken is not None and (taken.st_dev, taken.st_ino) != (found.st_dev, found.st_ino):
-                    raise Exists
-                if path.names == to.names:
-                    raise Exists
-                os.rename(path.names[-1], to.names[-1], src_dir_fd=source, dst_dir_fd=target)
-                os.fsync(target)
+        found, taken = self._stat(path), self._stat(to)
+        # On a disk without case, another spelling of the path is the file itself.
+        is_spelling = path.names != to.names and path.relative.casefold() == to.relative.casefold()
+        if taken is not None and not (is_spelling and _is_same(taken, found)):
+            raise Exists
+        if found is None:
+            raise Missing
+        if not stat.S_ISDIR(found.st_mode) and not stat.S_ISREG(found.st_mode):
+            raise Refusal(f"The path {path.given} is not a regular file, so it was not moved.")
+        with (
+            self._open_folder(path.names[:-1]) as source,
+            self._open_folder(to.names[:-1], make=True) as target,
+        ):
+            os.rename(path.names[-1], to.names[-1], src_dir_fd=source, dst_dir_fd=target)
+            os.fsync(target)
             os.fsync(source)
 
     def _sweep(self) -> None:
@@ -244,6 +244,11 @@ def _lstat(name: str, folder: int) -> os.stat_result | None:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
+
+
+def _is_same(one: os.stat_result, other: os.stat_result | None) -> bool:
+    """Return whether both are one file."""
+    return other is not None and (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 
 
 def _write_new(folder: int, data: bytes, mode: int) -> str:

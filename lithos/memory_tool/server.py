@@ -24,7 +24,7 @@ _GUARD: Final = "<!-- memory -->\n"
 #: Maximum number of notes with one title, in different spellings of one path.
 _MOST_TITLES: Final = 20
 #: Maximum number of sizes to remember, and of files whose sizes one view of a folder shows.
-_MOST_SIZES, _MOST_MEASURED = 5_000, 100
+_MOST_SIZES, _MOST_MEASURED = 5_000, 50
 #: Maximum number of times that a text is read if others change it meanwhile.
 _ATTEMPTS: Final = 10
 
@@ -140,18 +140,23 @@ class ServerStore:
     def move(self, path: MemoryPath, to: MemoryPath) -> None:
         """Move a note, or every note below a folder."""
         with _failures():
-            if path.names == to.names or next(self._rows(to, 1), None) is not None:
+            if next(self._rows(to, 1), None) is not None:
                 raise Exists
+            if path.names == to.names:
+                raise Exists if self._has_note(path) else Missing
             below = [note for note, _ in self._rows(path)]
         if len(below) > MOST_FILES:
             raise Refusal(f"{path.given} has more than {MOST_FILES:,} files. Move its directories first.")
         if not below:
-            self._move_note(path, self._note_of(path), self._note_of(to))
+            try:
+                self._move_note(self._note_of(path), self._note_of(to))
+            except Missing:
+                raise Exists if self._has_note(to) else Missing from None
             return
         old, new = self._prefix_of(path), self._prefix_of(to)
         for number, note in enumerate(below):
             try:
-                self._move_note(path, note, new + note[len(old) :])
+                self._move_note(note, new + note[len(old) :])
             except Missing:
                 continue  # Another agent deleted it.
             except (Refusal, StoreProblem) as failure:
@@ -160,7 +165,7 @@ class ServerStore:
                     f"{_reason(failure)}. View both directories."
                 ) from failure
 
-    def _move_note(self, path: MemoryPath, note: str, target: str) -> None:
+    def _move_note(self, note: str, target: str) -> None:
         with _failures():
             title = self._client.call("lithos_read", path=note, outline=True, agent_id=self._agent)["title"]
             moved = self._client.change("lithos_note_move", path=note, to=target, agent=self._agent)
@@ -173,6 +178,12 @@ class ServerStore:
                     )
             except _TitleTaken:
                 return  # The file has its new path. Another note has the title that fits the path.
+
+    def _has_note(self, path: MemoryPath) -> bool:
+        note = self._note_of(path)
+        with _failures():
+            items = self._client.call("lithos_list", path_prefix=note, limit=1).get("items", [])
+        return any(item["path"] == note for item in items)
 
     def _rows(self, path: MemoryPath, most: int = MOST_FILES + 1) -> Iterator[tuple[str, str]]:
         """Yield the paths of the notes below a folder, at most `most`, each with its time of update."""

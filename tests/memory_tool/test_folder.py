@@ -185,6 +185,12 @@ def test_command_waits_for_the_lock_of_another_process(
         assert "Another process has used the memory folder" in refused(tool, "view", "/memories/a.md")
 
 
+def test_rename_onto_a_hard_link_of_the_file_is_refused(tool: LithosMemory, root: Path) -> None:
+    ask(tool, "create", "/memories/a.md", file_text="a")
+    (root / "b.md").hardlink_to(root / "a.md")
+    assert "already exists" in refused(tool, "rename", old_path="/memories/a.md", new_path="/memories/b.md")
+
+
 def test_rename_to_another_spelling_or_its_own_name(tool: LithosMemory, root: Path) -> None:
     ask(tool, "create", "/memories/a.md", file_text="a")
     assert "already exists" in refused(tool, "rename", old_path="/memories/a.md", new_path="/memories//a.md")

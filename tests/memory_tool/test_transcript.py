@@ -24,8 +24,11 @@ def comparable(answer: str) -> str:
 
     These are the sizes of directories, and the empty line after a line break at the end.
     """
-    without = re.sub(r"^\S+(\t/memories(?:/dir|/.*/)?)$", r"-\1", answer, flags=re.MULTILINE)
-    return re.sub(r"\n +\d+\t\Z", "", without)
+    if answer.startswith("Here're the files"):
+        title, first, *rows = answer.split("\n")
+        rows = [re.sub(r"^\S+(?=\t.*/\Z)", "-", row) for row in rows]
+        return "\n".join([title, re.sub(r"^\S+", "-", first), *rows])
+    return re.sub(r"\n +\d+\t\Z", "", answer)
 
 
 def replay(tool: Any, refusal: type[Exception]) -> list[tuple[Any, bool, str]]:
