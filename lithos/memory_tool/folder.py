@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from lithos.memory_tool.paths import MemoryPath
-from lithos.memory_tool.refusals import Changed, Exists, Missing, Refusal
+from lithos.memory_tool.refusals import Changed, Exists, Missing, Refusal, StoreProblem
 from lithos.memory_tool.stores import MOST_BYTES, MOST_FILES, Listed, MemoryText
 
 #: Name of the lock file. Names with a dot are hidden from the memory tool and from Lithos.
@@ -35,6 +35,8 @@ _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Error numbers of a path through a link, or through a file that is not a folder.
 _NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK})
+#: Error numbers of file systems without hard links.
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 #: Maximum depth of folders below a listed folder. Deeper folders were not made by the memory tool.
 _DEEPEST: Final = 32
 
@@ -86,24 +88,16 @@ class FolderStore:
         return found
 
     def create(self, path: MemoryPath, text: str) -> None:
-        """Write a new file. A link is created last, because it never replaces a file."""
+        """Write a new file, which never replaces another."""
         with self._open_folder(path.names[:-1], make=True) as folder:
             name = path.names[-1]
             if _lstat(name, folder) is not None:
                 raise Exists
-            swap = _write_new(folder, text.encode(), 0o600)
-            try:
-                os.link(swap, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
-            except FileExistsError:
-                raise Exists from None
-            finally:
-                os.unlink(swap, dir_fd=folder)
+            _place(_write_new(folder, text.encode(), 0o600), name, folder)
             os.fsync(folder)
 
     def replace(self, path: MemoryPath, text: str, version: str) -> str:
         """Replace a file by a new one with the same permissions, if it still has this version."""
-        if sha256(self._load(path)).hexdigest() != version:
-            raise Changed
         with self._open_folder(path.names[:-1]) as folder:
             name = path.names[-1]
             found = _lstat(name, folder)
@@ -111,8 +105,11 @@ class FolderStore:
                 raise Missing
             swap = _write_new(folder, text.encode(), stat.S_IMODE(found.st_mode))
             try:
+                # An editor takes no lock, so the file is compared when the new one is already on the disk.
+                if sha256(self._load(path)).hexdigest() != version:
+                    raise Changed
                 os.rename(swap, name, src_dir_fd=folder, dst_dir_fd=folder)
-            except OSError:
+            except (OSError, StoreProblem, Refusal):
                 os.unlink(swap, dir_fd=folder)
                 raise
             os.fsync(folder)
@@ -265,6 +262,22 @@ def _write_new(folder: int, data: bytes, mode: int) -> str:
         os.unlink(name, dir_fd=folder)
         raise
     return name
+
+
+def _place(swap: str, name: str, folder: int) -> None:
+    """Give a new file its name. Raise `Exists` if the name is taken. The file `swap` is gone afterwards."""
+    try:
+        os.link(swap, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        raise Exists from None
+    except OSError as failure:
+        if failure.errno not in _NO_LINKS or _lstat(name, folder) is not None:
+            raise
+        os.rename(swap, name, src_dir_fd=folder, dst_dir_fd=folder)
+        return
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(swap, dir_fd=folder)
 
 
 def _collect(folder: int, prefix: str, found: list[Listed], depth: int) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from attrs import define, field
@@ -40,24 +41,30 @@ class Memory:
         """Return the answer to a command. Raise `Refusal` if it cannot be carried out."""
         if command not in COMMANDS:
             raise Refusal(f"Unknown command: {command!r:.100}. Use one of: {', '.join(COMMANDS)}.")
-        with self._lock, self._store.hold():
-            try:
-                answer: str = getattr(self, f"_{command}")(argument)
-            except StoreProblem as problem:
-                raise Refusal(
-                    "The memory was changed by others at the same time. View the directory and try again."
-                ) from problem
+        with self._held():
+            answer: str = getattr(self, f"_{command}")(argument)
             return answer
 
     def clear(self) -> str:
         """Delete all memory files."""
         root = parse_path(ROOT)
-        with self._lock, self._store.hold():
-            for entry in self._store.entries(root):
-                if "/" not in entry.name:
-                    self._store.remove(parse_path(f"{ROOT}/{entry.name}"))
+        with self._held():
+            while names := [each.name for each in self._store.entries(root) if "/" not in each.name]:
+                for name in names:
+                    self._store.remove(MemoryPath(f"{ROOT}/{name}", (name,)))
             self._seen.clear()
         return "All memory cleared"
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Keep other commands out, and translate a change by others for which the command has no answer."""
+        with self._lock, self._store.hold():
+            try:
+                yield
+            except StoreProblem as problem:
+                raise Refusal(
+                    "The memory was changed by others at the same time. View the directory and try again."
+                ) from problem
 
     def _view(self, argument: Argument) -> str:
         path = parse_path(argument("path"))

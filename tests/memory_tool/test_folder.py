@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,6 +89,37 @@ def test_failed_write_changes_nothing(
     assert "No space left" in refused(tool, "create", "/memories/b.md", file_text="new")
     assert len(synced) == 3
     assert files(root) == {"a.md": b"old\n"}
+
+
+def test_text_that_an_editor_saves_meanwhile_is_kept(
+    tool: LithosMemory, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The editor saves after the command read the file. The command is then tried on the new text."""
+    ask(tool, "create", "/memories/a.md", file_text="one\n")
+    write = folder._write_new
+    saved: list[str] = []
+
+    def save_before(*given: Any) -> str:
+        if not saved:
+            saved.append("one\nby hand\n")
+            (root / "a.md").write_text(saved[0])
+        return write(*given)
+
+    monkeypatch.setattr(folder, "_write_new", save_before)
+    ask(tool, "insert", "/memories/a.md", insert_line=1, insert_text="two")
+    assert files(root) == {"a.md": b"one\ntwo\nby hand\n"}
+
+
+def test_file_is_created_on_a_disk_without_hard_links(
+    tool: LithosMemory, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*given: Any, **more: Any) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    ask(tool, "create", "/memories/a.md", file_text="a")
+    assert "already exists" in refused(tool, "create", "/memories/a.md", file_text="b")
+    assert files(root) == {"a.md": b"a"}
 
 
 def test_temporary_file_of_a_killed_process_is_deleted(root: Path) -> None:

@@ -8,7 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from lithos.memory_tool import LithosMemory
+from lithos.memory_tool.folder import FolderStore
 from lithos.memory_tool.positions import line_now
+from lithos.memory_tool.refusals import Changed
+from lithos.memory_tool.server import ServerStore
 from tests.memory_tool.backends import Make, ask, refused, text_of
 
 pytestmark = pytest.mark.needs("memory_tool")
@@ -114,6 +117,26 @@ def test_file_that_another_agent_deleted_is_missing(make: Make) -> None:
     for command, more in (("insert", {"insert_line": 1, "insert_text": "b"}), ("view", {})):
         message = refused(mine, command, PATH, **more)
         assert message == f"The path {PATH} does not exist. Please provide a valid path."
+
+
+def test_endless_changes_by_others_end_with_a_clear_answer(
+    memory: LithosMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(memory, "create", PATH, file_text="a\n")
+    calls: list[Changed] = []
+
+    def fail(*given: object) -> None:
+        calls.append(Changed())
+        raise calls[-1]
+
+    for store in (FolderStore, ServerStore):
+        monkeypatch.setattr(store, "replace", fail)
+        monkeypatch.setattr(store, "remove", fail)
+    message = refused(memory, "insert", PATH, insert_line=0, insert_text="b")
+    assert "was changed by others 20 times" in message
+    assert len(calls) == 20
+    assert "changed by others at the same time" in refused(memory, "delete", PATH)
+    assert text_of(memory, PATH) == "a"
 
 
 def test_threads_of_one_program_take_turns(memory: LithosMemory) -> None:
