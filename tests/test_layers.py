@@ -31,14 +31,24 @@ ORDER = (
     ("proposals", "attachments", "access", "sessions"),
     ("imports",),
     ("upkeep",),
-    ("clients", "adopt"),
+    ("clients", "adopt", "memory_tool"),
     ("vaults",),
     ("app",),
     ("__main__",),
 )
 LEVELS = {package: level for level, packages in enumerate(ORDER) for package in packages}
 #: Packages that no other package imports, so that each package can be left out.
-LEAVES = ("proposals", "attachments", "access", "sessions", "imports", "clients", "adopt", "vaults")
+LEAVES = (
+    "proposals",
+    "attachments",
+    "access",
+    "sessions",
+    "imports",
+    "clients",
+    "adopt",
+    "memory_tool",
+    "vaults",
+)
 BLOCKING = {"rows", "files", "index"}
 #: Groups of roles that may import each other.
 ALIKE = (BLOCKING, {"front", "pages"}, {"service", "checks"})

@@ -28,8 +28,8 @@ from tests.server.running import rpc
 
 #: Packages that no other package needs, except packages that declare it (`Capability.needs`).
 LEAVES: Final = (
-    "proposals", "attachments", "access", "sessions", "imports", "clients", "adopt", "vaults",
-    "upkeep.evaluation",
+    "proposals", "attachments", "access", "sessions", "imports", "clients", "adopt", "memory_tool",
+    "vaults", "upkeep.evaluation",
 )  # fmt: skip
 ROOT: Final = PACKAGE.parent
 #: Tests of other packages that the gate runs without each leaf.
