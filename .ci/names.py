@@ -55,3 +55,6 @@ def read_names(root: Path = ROOT) -> Names:
 
 
 NAMES: Final = read_names()
+
+if __name__ == "__main__":
+    print(*(f"{name}={value}" for name, value in NAMES._asdict().items()), sep="\n")

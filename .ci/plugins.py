@@ -2,8 +2,8 @@
 
 Run `python .ci/plugins.py` after a change of the version, the skill or the hooks. A test compares the files.
 Clients read them from the repository: `claude plugin marketplace add OWNER/NAME`, or the same with `codex`.
-Each plugin has its own folder: a client copies the whole folder of a plugin, and Codex ignores a plugin in the
-root of its marketplace.
+Each plugin has its own folder: a client copies the whole folder of a plugin, and Codex ignores a plugin in
+the root of its marketplace.
 """
 
 from __future__ import annotations

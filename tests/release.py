@@ -8,5 +8,5 @@ from pathlib import Path
 
 # Python cannot import a package whose name begins with a dot. As the last folder, it hides no other module.
 sys.path.append(str(Path(__file__).parents[1] / ".ci"))
-plugins, bundle = (import_module(name) for name in ("plugins", "bundle"))
+plugins, bundle, release, try_wheel = map(import_module, ("plugins", "bundle", "release", "try_wheel"))
 names = import_module("names").NAMES
