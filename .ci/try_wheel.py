@@ -1,6 +1,7 @@
 """Install a built wheel into an empty environment, and take the first steps of README.md with it.
 
-`python .ci/try_wheel.py WHEEL` does so with each supported Python on this machine, `--python PATH` with one.
+`python .ci/try_wheel.py DIR` takes the wheel that `release.py make DIR` built, and tries each supported
+Python on this machine. `--python PATH` tries one Python.
 The steps: serve a vault, connect Claude Code, search over HTTP and from the command line, play the demo.
 Nothing of the checkout is used, and the home folder is empty.
 """
@@ -26,7 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from names import ROOT
+from names import NAMES, ROOT
 
 #: Bounds in seconds: of one command, and of a start.
 WITHIN: Final = 600
@@ -43,11 +44,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Try the wheel with each Python; 1 if a step fails, or if there is no supported Python."""
     about, _, _ = (__doc__ or "").partition("\n")
     parser = argparse.ArgumentParser(prog="try_wheel.py", description=about)
-    parser.add_argument("wheel", metavar="WHEEL", type=Path)
+    parser.add_argument("directory", metavar="DIR", type=Path, help="folder that `release.py make` wrote")
     parser.add_argument(
         "--python", type=Path, action="append", help="program; default: each supported Python here"
     )
     typed = parser.parse_args(argv)
+    found = list((typed.directory / "python").glob(f"{NAMES.package.replace('-', '_')}-*.whl"))
+    if len(found) != 1:
+        parser.error(f"{typed.directory}/python has {len(found)} wheels of Lithos instead of one.")
     pythons = typed.python or [path for path in find_pythons().values() if path is not None]
     if not pythons:
         print(f"There is no Python of {', '.join(supported())} on this machine.", file=sys.stderr)
@@ -56,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"Python {version}: not on this machine", flush=True)
     try:
         for python in pythons:
-            print(try_wheel(typed.wheel.resolve(), python), flush=True)
+            print(try_wheel(found[0].resolve(), python), flush=True)
     except Failed as failure:
         print(failure, file=sys.stderr)
         return 1
