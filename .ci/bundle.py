@@ -78,6 +78,7 @@ def make_server_json(name: str, image: str) -> dict[str, Any]:
         "title": "Lithos",
         "description": DESCRIPTION,
         "version": __version__,
+        "repository": {"url": NAMES.address, "source": "github"},
         "packages": [python, container],
     }
 

@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 import venv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,7 +35,9 @@ VERSIONED: Final = {
 #: Older versions of twine refuse the metadata that hatchling writes.
 TOOLS: Final = ("build>=1.2,<2", "twine>=7,<8", "cyclonedx-bom>=7,<8")
 _VERSION: Final = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
-_LINK: Final = re.compile(r"\]\((?!https?://|#)([^)\s]+)\)")
+#: Links and images of Markdown that lead to a file of the repository.
+_LINK: Final = re.compile(r"(\]\()(?!https?://|#)([^)\s]+\))")
+_IMAGE: Final = re.compile(r"(!\[[^\]]*\]\()(?!https?://)([^)\s]+\))")
 
 
 class Refused(Exception):
@@ -109,24 +112,46 @@ def make_notes(names: Names, changelog: str) -> str:
     """Return the notes: how to install, the section of the changelog, and how to check a file."""
     after = changelog.partition(_heading(names, changelog))[2]
     section = re.split(r"^## ", after, maxsplit=1, flags=re.MULTILINE)[0].strip()
-    # A release has no folder, so its links lead to the files of the tag.
-    linked = _LINK.sub(rf"]({names.address}/blob/{names.tag}/\1)", section)
     return f"""\
 ```sh
 uvx {names.package}@{names.version} --vault ~/notes serve --transport http
 docker run -p 127.0.0.1:8765:8765 -v lithos:/data {names.image}:{names.version}
 ```
 
-{linked}
+{link_files(names, section)}
 
 To check which workflow built a file: `gh attestation verify FILE --repo {names.repository}`. The checksums of
 all files are in `SHA256SUMS`.
 """
 
 
-def find_projects(root: Path) -> list[Path]:
-    """Return the folders of all distributions: this one, and the packages of models."""
-    return [root, *sorted(file.parent for file in (root / "models").glob("*/pyproject.toml"))]
+def link_files(names: Names, text: str) -> str:
+    """Return Markdown whose links and images lead to the files of the tag. Other sites show these texts."""
+    with_images = _IMAGE.sub(rf"\g<1>{names.address}/raw/{names.tag}/\g<2>", text)
+    return _LINK.sub(rf"\g<1>{names.address}/blob/{names.tag}/\g<2>", with_images)
+
+
+def copy_source(root: Path, into: Path) -> Path:
+    """Copy the files of the source archive, with a README for the package index. Return the copy."""
+    document = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    for name in (
+        "pyproject.toml",
+        ".gitignore",
+        *document["tool"]["hatch"]["build"]["targets"]["sdist"]["include"],
+    ):
+        if (root / name).is_dir():
+            shutil.copytree(root / name, into / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            into.mkdir(exist_ok=True)
+            shutil.copy2(root / name, into / name)
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    (into / "README.md").write_text(link_files(NAMES, readme), encoding="utf-8")
+    return into
+
+
+def find_models(root: Path) -> list[Path]:
+    """Return the folders of the packages of models, which are distributions of their own."""
+    return sorted(file.parent for file in (root / "models").glob("*/pyproject.toml"))
 
 
 def make_release(directory: Path) -> None:
@@ -137,7 +162,8 @@ def make_release(directory: Path) -> None:
     files.mkdir(parents=True)
     with tempfile.TemporaryDirectory(prefix="lithos-release.") as work:
         tools = make_environment(Path(work, "tools"), *TOOLS)
-        for project in find_projects(ROOT):
+        source = copy_source(ROOT, Path(work, "source"))
+        for project in (source, *find_models(ROOT)):
             _run(tools, "-m", "build", "--outdir", python, project)
         _run(tools, "-m", "twine", "check", "--strict", *sorted(python.iterdir()))
         (wheel,) = python.glob(f"{NAMES.package.replace('-', '_')}-*.whl")

@@ -71,6 +71,7 @@ SERVER = closed(
     title={"type": "string", "minLength": 1, "maxLength": 100},
     description={"type": "string", "minLength": 1, "maxLength": 100},
     version={"type": "string", "maxLength": 255},
+    repository=closed("url source", url=TEXT, source={"const": "github"}),
     packages={"type": "array", "items": SERVER_PACKAGE, "minItems": 1},
 )
 MCP_CONFIG = closed(

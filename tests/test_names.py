@@ -19,7 +19,7 @@ REGISTRY = re.compile(r"\bio\.github\.[\w-]+/[\w-]+")
 #: Files that a person or a program reads to install Lithos.
 PLACES = (
     "README.md", "CONTRIBUTING.md", "SECURITY.md", "AGENTS.md", "pyproject.toml", "mkdocs.yml", "flake.nix",
-    "Formula/lithos.rb", "docker/Dockerfile", "docker/compose.yaml", "docs/release.md",
+    "Formula/lithos.rb", "docker/Dockerfile", "docker/compose.yaml", "docs/release.md", "docs/connect.md",
     ".github/workflows/release.yml", ".github/workflows/site.yml",
 )  # fmt: skip
 

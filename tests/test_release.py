@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.clients.plugin.test_plugin import files_of
 from tests.release import names, release, try_wheel
 
 ROOT = Path(__file__).parents[1]
@@ -79,6 +80,30 @@ def test_notes_contain_the_section_of_their_version_with_whole_links() -> None:
     assert "Nothing yet." not in notes
     assert f"uvx {names.package}@1.1.0 " in notes
     assert f"{names.image}:1.1.0" in notes
+
+
+def test_links_and_images_lead_to_the_files_of_the_tag() -> None:
+    text = "![a b](docs/a.png) [[c]](d/e.md#f) [g](#h) [i](https://example.org)"
+    blob, raw = f"{names.address}/blob/v1.1.0", f"{names.address}/raw/v1.1.0"
+    linked = release.link_files(RELEASED, text)
+    assert linked == f"![a b]({raw}/docs/a.png) [[c]]({blob}/d/e.md#f) [g](#h) [i](https://example.org)"
+    assert not re.search(r"\]\((?!https://|#)", release.link_files(names, release._read("README.md")))
+
+
+def test_source_copy_contains_the_files_of_the_archive(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "lithos").mkdir(parents=True)
+    (root / "lithos" / "__pycache__").mkdir()
+    for name, text in {
+        "pyproject.toml": '[tool.hatch.build.targets.sdist]\ninclude = ["lithos", "README.md"]\n',
+        ".gitignore": "", "README.md": "[a](docs/a.md)", "lithos/a.py": "1",
+        "lithos/__pycache__/a": "2", "b": "3",
+    }.items():  # fmt: skip
+        (root / name).write_text(text)
+    copy = release.copy_source(root, tmp_path / "copy")
+    assert files_of(copy).keys() == {"pyproject.toml", ".gitignore", "README.md", "lithos/a.py"}
+    assert (copy / "README.md").read_text() == f"[a]({names.address}/blob/{names.tag}/docs/a.md)"
+    assert (root / "README.md").read_text() == "[a](docs/a.md)"
 
 
 def test_changelog_of_this_version_gives_notes() -> None:

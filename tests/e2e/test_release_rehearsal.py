@@ -1,15 +1,17 @@
 """A release as far as a machine without an account can make it (behaviour 245).
 
-The tests run the commands of the jobs `build` and `try` in `.github/workflows/release.yml`, and the command of
-the formula.
+The tests run the commands of the jobs `build` and `try` in `.github/workflows/release.yml`, and that of the
+formula.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -58,7 +60,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_release_contains_all_files_with_their_checksums(made: Path) -> None:
     """Behaviour 245."""
     package = names.package.replace("-", "_")
-    models = [project.name for project in release.find_projects(ROOT)[1:]]
+    models = release.find_models(ROOT)
     python = {file.name for file in (made / "python").iterdir()}
     assert {f"{package}-{names.version}.tar.gz", f"{package}-{names.version}-py3-none-any.whl"} <= python
     assert len(python) == 2 + 2 * len(models)
@@ -75,6 +77,14 @@ def test_release_contains_all_files_with_their_checksums(made: Path) -> None:
     assert listed[f"{package}-{names.version}.tar.gz"] in (made / "files" / "lithos.rb").read_text()
     assert '"name": "apsw"' in (made / "files" / bill).read_text()
     assert names.address in (made / "NOTES.md").read_text()
+
+
+def test_page_of_the_package_index_has_no_links_into_a_folder(made: Path) -> None:
+    (wheel,) = (made / "python").glob(f"{names.package.replace('-', '_')}-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        described = archive.read(f"{wheel.name.partition('-py3')[0]}.dist-info/METADATA").decode()
+    assert f"({names.address}/raw/{names.tag}/docs/console.png)" in described
+    assert re.findall(r"\]\((?!https://|#)[^)]*\)", described) == []
 
 
 def test_wheel_takes_the_first_steps_with_each_supported_python(made: Path) -> None:
