@@ -1,4 +1,4 @@
-"""The names of the published forms stand once, in `pyproject.toml`. All other places must match them."""
+"""Names of the published forms. `pyproject.toml` contains each name once, and all other places must match."""
 
 from __future__ import annotations
 

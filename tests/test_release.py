@@ -106,6 +106,15 @@ def test_source_copy_contains_the_files_of_the_archive(tmp_path: Path) -> None:
     assert (root / "README.md").read_text() == "[a](docs/a.md)"
 
 
+def test_packages_of_models_are_released_too(tmp_path: Path) -> None:
+    for name in ("two", "one", "notes"):
+        (tmp_path / "models" / name).mkdir(parents=True)
+    (tmp_path / "models" / "two" / "pyproject.toml").touch()
+    (tmp_path / "models" / "one" / "pyproject.toml").touch()
+    assert [path.name for path in release.find_models(tmp_path)] == ["one", "two"]
+    assert release.find_models(tmp_path / "models") == []
+
+
 def test_changelog_of_this_version_gives_notes() -> None:
     assert "* Lithos is an MCP server" in release.make_notes(names, release._read("CHANGELOG.md"))
 
