@@ -118,3 +118,11 @@ def test_formula_installs_the_source_archive(made: Path, tmp_path: Path) -> None
     run(*command, "--quiet", UV_PROJECT_ENVIRONMENT=str(prefix), UV_PYTHON_DOWNLOADS="never")
     assert names.version in run(prefix / "bin" / "lithos-server", "--version").stdout
     expect_server([prefix / "bin" / "lithos", "serve", "--transport", "stdio"], tmp_path)
+
+
+def test_workflows_pass_the_linters_of_the_code_host(tmp_path: Path) -> None:
+    """zizmor finds unsafe workflows, and check-jsonschema has the schema of workflows."""
+    uv, folder = find_uv(tmp_path / "uv"), ROOT / ".github" / "workflows"
+    run(uv, "tool", "run", "--quiet", "zizmor", "--offline", "--quiet", "--min-severity=medium", folder)
+    schema = ("check-jsonschema", "--builtin-schema", "vendor.github-workflows")
+    run(uv, "tool", "run", "--quiet", *schema, *sorted(folder.glob("*.yml")))
