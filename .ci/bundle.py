@@ -1,4 +1,4 @@
-"""Write what is published next to the wheel: `server.json`, the `.mcpb` bundle and a plugin marketplace.
+"""Write what is published next to the wheel: `server.json`, the `.mcpb` bundle and the plugins.
 
 For a release: `python .ci/bundle.py DIR`, in an environment where Lithos is installed.
 
@@ -22,19 +22,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from names import NAMES
+from plugins import MARKETPLACE, MARKETPLACE_NAME, write_plugins
+
 from lithos import __version__
 from lithos.clients.plugin import writing
 
 SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 #: Its part before the slash is the account that publishes; README.md and docker/Dockerfile have the name too.
-NAME: Final = "io.github.lithos-server/lithos"
-PACKAGE: Final = "lithos-server"
+NAME: Final = NAMES.registry
+PACKAGE: Final = NAMES.package
 #: At most 100 characters.
 DESCRIPTION: Final = "Local knowledge base that many AI agents share: Markdown notes, search, tasks; offline."
 
 
 #: Of this version.
-DEFAULT_IMAGE: Final = f"{PACKAGE}/lithos:{__version__}"
+DEFAULT_IMAGE: Final = f"{NAMES.image}:{__version__}"
 
 
 def make_server_json(name: str, image: str) -> dict[str, Any]:
@@ -75,6 +78,7 @@ def make_server_json(name: str, image: str) -> dict[str, Any]:
         "title": "Lithos",
         "description": DESCRIPTION,
         "version": __version__,
+        "repository": {"url": NAMES.address, "source": "github"},
         "packages": [python, container],
     }
 
@@ -164,9 +168,6 @@ def make_bundle() -> bytes:
     return buffer.getvalue()
 
 
-MARKETPLACE: Final = Path(".claude-plugin", "marketplace.json")
-MARKETPLACE_NAME: Final = "lithos"
-_PLUGIN: Final = Path("plugins", "lithos")
 _NAMES: Final = re.compile(r"[a-zA-Z0-9.-]{1,150}/[a-zA-Z0-9._-]{1,49}")
 _IMAGES: Final = re.compile(r"[a-z0-9][a-z0-9._:/-]{0,200}:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
@@ -197,41 +198,10 @@ def write_bundle(directory: Path, name: str, image: str) -> list[Path]:
     """Write all forms; the files. Raises `ForeignFolder`, `OSError`."""
     writing.check_ours(directory, MARKETPLACE, MARKETPLACE_NAME)
     forms: dict[Path, str | bytes] = {
-        MARKETPLACE: writing.to_json(make_marketplace()),
         Path("server.json"): writing.to_json(make_server_json(name, image)),
         Path(f"lithos-{__version__}.mcpb"): make_bundle(),
     }
-    return [*writing.write_files(directory, forms), *write_plugin(directory / _PLUGIN)]
-
-
-def make_marketplace() -> dict[str, Any]:
-    """The marketplace of one plugin."""
-    plugin = writing.describe_plugin()
-    return {
-        "name": MARKETPLACE_NAME,
-        "owner": writing.AUTHOR,
-        "metadata": {"description": plugin["description"], "version": __version__},
-        "plugins": [{**plugin, "source": f"./{_PLUGIN.as_posix()}", "category": "productivity"}],
-    }
-
-
-def write_plugin(directory: Path) -> list[Path]:
-    """Write the plugin as it is published: uvx starts the server, on LITHOS_DATA_DIR or ~/Lithos.
-
-    Raises `ForeignFolder`, `OSError`.
-    """
-    entry = {
-        "type": "stdio",
-        "command": "uvx",
-        "args": [f"lithos-server@{__version__}", "serve", "--transport", "stdio"],
-        # The client knows no default within a default, and Lithos knows the tilde.
-        "env": {"LITHOS_DATA_DIR": "${LITHOS_DATA_DIR:-~/Lithos}"},
-    }
-    # `uvx` would do without installing, but takes longer than a hook may.
-    hooks = writing.hooks_of(
-        'command -v lithos >/dev/null 2>&1 || exit 0; exec lithos -d "${LITHOS_DATA_DIR:-$HOME/Lithos}"'
-    )
-    return writing.write_form(directory, entry, hooks)
+    return [*writing.write_files(directory, forms), *write_plugins(directory)]
 
 
 if __name__ == "__main__":

@@ -1,21 +1,12 @@
-"""The release script `.ci/bundle.py` as a module."""
+"""The release scripts of `.ci/` as modules."""
 
 from __future__ import annotations
 
-import importlib.util
+import sys
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-
-def load_bundle() -> Any:
-    """Return the module. Python cannot import it from a folder that begins with a dot."""
-    path = Path(__file__).parents[1] / ".ci" / "bundle.py"
-    spec = importlib.util.spec_from_file_location("release_bundle", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-bundle = load_bundle()
+# Python cannot import a package whose name begins with a dot. As the last folder, it hides no other module.
+sys.path.append(str(Path(__file__).parents[1] / ".ci"))
+plugins, bundle, release, try_wheel = map(import_module, ("plugins", "bundle", "release", "try_wheel"))
+names = import_module("names").NAMES

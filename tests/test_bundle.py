@@ -71,6 +71,7 @@ SERVER = closed(
     title={"type": "string", "minLength": 1, "maxLength": 100},
     description={"type": "string", "minLength": 1, "maxLength": 100},
     version={"type": "string", "maxLength": 255},
+    repository=closed("url source", url=TEXT, source={"const": "github"}),
     packages={"type": "array", "items": SERVER_PACKAGE, "minItems": 1},
 )
 MCP_CONFIG = closed(
@@ -133,6 +134,53 @@ MARKETPLACE = closed(
         ),
     },
 )
+#: As Codex 0.171 reads them. The path must be below the marketplace: Codex ignores a plugin in its root.
+CODEX_MARKETPLACE = closed(
+    "name interface plugins",
+    name=KEBAB,
+    interface=closed("displayName", displayName=TEXT),
+    plugins={
+        "type": "array",
+        "minItems": 1,
+        "items": closed(
+            "name source policy category",
+            name=KEBAB,
+            source=closed(
+                "source path",
+                source={"const": "local"},
+                path={"type": "string", "pattern": r"^\./(?!.*\.\.).+"},
+            ),
+            policy=closed(
+                "installation authentication",
+                installation={"enum": ["AVAILABLE", "INSTALLED_BY_DEFAULT", "NOT_AVAILABLE"]},
+                authentication={"enum": ["ON_INSTALL", "ON_USE"]},
+            ),
+            category=TEXT,
+        ),
+    },
+)
+CODEX_PLUGIN = closed(
+    "name version description interface",
+    name=KEBAB,
+    version=TEXT,
+    description=TEXT,
+    author=closed("name", name=TEXT, email=TEXT, url=TEXT),
+    repository=TEXT,
+    license=TEXT,
+    keywords={"type": "array", "items": TEXT},
+    skills={"const": "./skills/"},
+    mcpServers={"const": "./.mcp.json"},
+    interface=closed(
+        "displayName shortDescription",
+        displayName=TEXT,
+        shortDescription=TEXT,
+        longDescription=TEXT,
+        developerName=TEXT,
+        category=TEXT,
+        capabilities={"type": "array", "items": {"enum": ["Interactive", "Read", "Write"]}},
+        websiteURL=TEXT,
+    ),
+)
 
 
 def check(document: Any, schema: dict[str, Any]) -> None:
@@ -158,6 +206,8 @@ def test_published_files_match_their_schemas(tmp_path: Path, capsys: pytest.Capt
     check(read(folder / "server.json"), SERVER)
     with zipfile.ZipFile(folder / f"lithos-{__version__}.mcpb") as archive:
         check(json.loads(archive.read("manifest.json")), MANIFEST)
+    check(read(folder / ".agents" / "plugins" / "marketplace.json"), CODEX_MARKETPLACE)
+    check(read(folder / ".codex-plugin" / "lithos" / ".codex-plugin" / "plugin.json"), CODEX_PLUGIN)
     marketplace = read(folder / ".claude-plugin" / "marketplace.json")
     check(marketplace, MARKETPLACE)
     (plugin,) = marketplace["plugins"]
@@ -188,7 +238,7 @@ def test_published_files_do_not_name_a_package_registry(tmp_path: Path) -> None:
     assert bundle.main([str(tmp_path / "forms")]) == 0
     for name, content in files_of(tmp_path / "forms").items():
         addresses = re.findall(rb"https?://([^/\"\s]+)", content)
-        assert set(addresses) <= {b"static.modelcontextprotocol.io"}, name
+        assert set(addresses) <= {b"static.modelcontextprotocol.io", b"github.com"}, name
         assert b"registryBaseUrl" not in content
 
 

@@ -71,7 +71,7 @@ def commands_in(line: str) -> list[list[str]]:
             current = None
         elif current is not None:
             current.append(word)
-        elif word == "lithos" or word.endswith("/lithos"):
+        elif word == "lithos" or word.endswith("/bin/lithos"):
             current = []
             found.append(current)
     return found

@@ -154,7 +154,7 @@ def test_server_can_be_installed_with_pipx(uv: Path, wheel: Path, tmp_path: Path
 def test_published_plugin_starts_its_server(uv: Path, built: Path, tmp_path: Path) -> None:
     """Behaviour 245: a local folder is the package index for the wheel."""
     assert bundle.main([str(tmp_path / "forms")]) == 0
-    plugin = tmp_path / "forms" / "plugins" / "lithos"
+    plugin = tmp_path / "forms" / ".claude-plugin" / "lithos"
     entry = json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["lithos"]
     assert entry["command"] == "uvx"
     command = [uv, "tool", "run", "--quiet", *entry["args"]]

@@ -16,6 +16,7 @@ from string import Template
 from typing import Any, Final
 
 from lithos import __version__
+from lithos.clients.connect.clients import CLIENTS
 from lithos.clients.hooks.entries import guarded, hooks_for
 from lithos.server.command.declaring import Invocation
 
@@ -113,11 +114,12 @@ def describe_plugin() -> dict[str, Any]:
 def write_form(directory: Path, entry: Mapping[str, Any], hooks: Mapping[str, Any]) -> list[Path]:
     """Write a plugin with the given server entry and hooks. Return the files.
 
+    The entry gets the client's switch that shows the tools on the first turn.
     Raises `ForeignFolder` if the folder belongs to another program, or `OSError`.
     """
     files = {
         MANIFEST: to_json(describe_plugin()),
-        Path(".mcp.json"): to_json({"mcpServers": {NAME: entry}}),
+        Path(".mcp.json"): to_json({"mcpServers": {NAME: {**entry, **CLIENTS[CLIENT].switch}}}),
         Path("skills", SKILL, "SKILL.md"): make_skill(),
         Path("hooks", "hooks.json"): to_json(hooks),
     }

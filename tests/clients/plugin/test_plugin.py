@@ -17,7 +17,7 @@ from lithos import __version__
 from lithos.app.main import main
 from lithos.app.options import parse_arguments
 from lithos.clients.plugin.writing import make_skill, write_plugin
-from tests.release import bundle
+from tests.release import names, plugins
 
 #: Events and matchers that the plugin uses, from the client's hooks reference.
 EVENTS = {
@@ -65,7 +65,8 @@ def check_plugin(folder: Path) -> None:
     assert (folder / "skills" / "lithos" / "SKILL.md").read_text(encoding="utf-8") == make_skill()
     servers = read(folder / ".mcp.json")["mcpServers"]
     assert servers.keys() == {"lithos"}
-    assert servers["lithos"].keys() <= {"type", "command", "args", "env"}
+    assert servers["lithos"].keys() <= {"type", "command", "args", "env", "alwaysLoad"}
+    assert servers["lithos"]["alwaysLoad"] is True
     assert all(isinstance(word, str) for word in servers["lithos"]["args"])
     hooks = read(folder / "hooks" / "hooks.json")
     assert hooks.keys() <= {"description", "hooks"}
@@ -97,7 +98,7 @@ def test_plugin_has_the_files_that_claude_code_loads(
 def test_hooks_use_only_existing_command_options(tmp_path: Path) -> None:
     """Behaviour 244: checks the part after the guard, in each form."""
     write_plugin(tmp_path / "own", (sys.executable, "-m", "lithos"), ("--data-dir", "/my data"))
-    bundle.write_plugin(tmp_path / "portable")
+    plugins.write_plugin(tmp_path / "portable")
     for form in ("own", "portable"):
         check_plugin(tmp_path / form)
         lines = commands_of(tmp_path / form)
@@ -111,7 +112,7 @@ def test_hooks_use_only_existing_command_options(tmp_path: Path) -> None:
                 capture_output=True, text=True, check=True, cwd=tmp_path,
                 env={"PATH": f"{stub_of_lithos(tmp_path)}:{os.environ['PATH']}", "HOME": "/home/ann"},
             ).stdout.splitlines()  # fmt: skip
-            start = words.index("lithos") + 1
+            start = words.index("lithos" if form == "own" else names.package) + 1
             parsed = parse_arguments(words[start:])
             assert parsed.command in ("brief", "checkpoint")
             quiet = {"quiet": True} if parsed.command == "brief" else {}
@@ -120,11 +121,11 @@ def test_hooks_use_only_existing_command_options(tmp_path: Path) -> None:
 
 
 def stub_of_lithos(folder: Path) -> Path:
-    """Return a folder with a fake program `lithos`."""
+    """Return a folder with a fake program `lithos-server`."""
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
-    (programs / "lithos").write_text("#!/bin/sh\n")
-    (programs / "lithos").chmod(0o755)
+    (programs / names.package).write_text("#!/bin/sh\n")
+    (programs / names.package).chmod(0o755)
     return programs
 
 
@@ -134,7 +135,7 @@ def test_hooks_are_silent_when_lithos_is_not_installed(form: str, tmp_path: Path
     if form == "own":
         write_plugin(tmp_path, (str(tmp_path / "gone" / "lithos"),), ("-d", "x"))
     else:
-        bundle.write_plugin(tmp_path)
+        plugins.write_plugin(tmp_path)
     shell = shutil.which("sh") or "/bin/sh"
     for line in (line for group in commands_of(tmp_path).values() for line in group):
         done = subprocess.run(
