@@ -48,6 +48,7 @@ TYPED = {
     "worth": ("worth", 0),
     "projects": ("projects", 0),
     "sessions": ("sessions list", 0),
+    "sessions search": ("sessions search raft", 0),
     "merge-driver": ("merge-driver base.md ours.md theirs.md", 0),
 }
 #: Commands that need a running server.
