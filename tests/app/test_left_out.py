@@ -12,7 +12,7 @@ import pytest
 from lithos.app import capabilities
 from lithos.kernel.values.principals import Principal
 from lithos.notes.model.scopes import Scope, WriteScopes
-from lithos.notes.service.row_kinds import ATTACHMENTS_OFF
+from lithos.notes.service.row_kinds import ATTACHMENTS_OFF, SESSIONS_OFF
 from lithos.notes.writing.actor_writer import Writer
 from tests.servers import Lithos, refusal, serving
 
@@ -66,3 +66,18 @@ async def test_notes_are_read_listed_and_found_without_attachments(
         assert off == {"items": [], "total": 0, "message": ATTACHMENTS_OFF}
         missing = await lithos.call("lithos_read", path="plan.pdf")
         assert "plan.pdf" in refusal(missing, "doc_not_found")
+
+
+@pytest.mark.needs("sessions")
+async def test_notes_are_written_read_and_found_without_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behaviour 332: only what asks for sessions says that there are none."""
+    async with without("sessions", tmp_path, monkeypatch) as lithos:
+        note = await lithos.create("Zebras", "Stripes of zebras at night.")
+        assert (await lithos.read(note))["metadata"]["source"] is None
+        (row,) = (await lithos.call("lithos_search", query="zebra stripes"))["results"]
+        both = await lithos.call("lithos_search", query="zebra stripes", kinds=["note", "session"])
+        assert both == {"results": [row], "message": SESSIONS_OFF}
+        assert "Stripes" in (await lithos.call("lithos_context", query="zebra stripes"))["text"]
+        assert refusal(await lithos.call("lithos_read", id="ses_0", turn=1), "doc_not_found") == SESSIONS_OFF

@@ -52,6 +52,7 @@ TYPED = {
     "adopt --remove": ("adopt codex --folder mem --remove", 0),
     "adopt --copy": ("adopt codex --folder mem --copy", 0),
     "sessions": ("sessions list", 0),
+    "sessions search": ("sessions search raft", 0),
     "merge-driver": ("merge-driver base.md ours.md theirs.md", 0),
 }
 #: Commands that need a running server.

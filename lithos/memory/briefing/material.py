@@ -175,7 +175,6 @@ def _around_opening(material: Material, budget: int, count: Count) -> Around:
         work=within(WORK_SHARE, lambda most: work_text(material.work, most, count)),
         warnings=within(WARNINGS_SHARE, lambda most: _warnings(material, int(most / WARNINGS_SHARE), count)),
         activity=within(CHANGES_SHARE, lambda most: activity_text(material.activity, most, count)),
-        sessions=within(SESSIONS_SHARE, lambda most: sessions_text(material.sessions, most, count)),
         is_opening=True,
         shown=shown,
     )

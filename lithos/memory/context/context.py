@@ -31,7 +31,7 @@ from lithos.memory.context.changes import (
     tell_activity,
     tell_decisions,
 )
-from lithos.memory.context.opening import OpeningReader
+from lithos.memory.context.opening import OPENING, OpeningReader
 from lithos.memory.context.passage_cache import Splits
 from lithos.memory.context.request import ContextAnswer, ContextRequest, LoadedNotes, check_request
 from lithos.memory.context.sources import SourceReader
@@ -271,6 +271,8 @@ class Context:
             or not request.query.strip()
             or request.namespaces is not None
             or "notes" not in request.sections
+            # The query at the start of a session is the name of the folder, not a question.
+            or not set(OPENING).isdisjoint(request.sections)
             or SESSION not in request.kinds
             or attrs.evolve(filters, project=None) != Filters()
         ):

@@ -213,6 +213,7 @@ async def test_briefing_quotes_the_turn_that_answers(served: Lithos) -> None:
         {"tags": ["cookies"]},
         {"project": "bakery"},
         {"sections": ["activity"]},
+        {"sections": ["pinned", "notes"]},
     ],
 )
 async def test_briefing_has_no_sessions(served: Lithos, more: dict[str, Any]) -> None:
