@@ -95,7 +95,14 @@ def _without_ignorable(text: str) -> str:
 
 def _check_form(given: str, form: str) -> None:
     """Raise `Refusal` if this form of the path has a part that leads elsewhere."""
-    if "\\" in form or ".." in form.split("/") or form.count("/") != given.count("/"):
+    names, own = form.split("/"), given.split("/")
+    leaves = "\\" in form or ".." in names or len(names) != len(own)
+    # A name that another reader takes for a dot or a hidden name is refused too.
+    hides = form != given and (
+        names.count(".") != own.count(".")
+        or any(name.strip().startswith(".") and name != "." for name in names)
+    )
+    if leaves or hides:
         raise Refusal(f"Path {shown(given)} would escape {ROOT} directory")
     if any(unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") for sign in form):
         raise Refusal(f"Path {shown(given)} has a control character. Use another name.")

@@ -121,7 +121,8 @@ def inserted(text: str, line: int, added: str) -> str:
             f"Invalid `insert_line` parameter: {line}. It should be within the range [0, {len(lines)}]."
         )
     lines.insert(line, added.rstrip("\n"))
-    return "\n".join(lines) + "\n"
+    result = "\n".join(lines)
+    return result if result.endswith("\n") else result + "\n"
 
 
 def listing_of(path: str, total: int, rows: Sequence[tuple[int | None, str]], left_out: int) -> str:

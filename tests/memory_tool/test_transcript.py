@@ -22,13 +22,14 @@ STEPS = json.loads((Path(__file__).parent / "transcript.json").read_text(encodin
 def comparable(answer: str) -> str:
     """Return an answer without the parts in which Lithos differs (docs/spec/memory-tool.md §3).
 
-    These are the sizes of directories, and the empty line after a line break at the end.
+    These are the sizes of directories, and the empty line after a line break at the end. All empty lines
+    at the end are left out here.
     """
     if answer.startswith("Here're the files"):
         title, first, *rows = answer.split("\n")
         rows = [re.sub(r"^\S+(?=\t.*/\Z)", "-", row) for row in rows]
         return "\n".join([title, re.sub(r"^\S+", "-", first), *rows])
-    return re.sub(r"\n +\d+\t\Z", "", answer)
+    return re.sub(r"(?:\n +\d+\t)*\n?\Z", "", answer)
 
 
 def replay(tool: Any, refusal: type[Exception]) -> list[tuple[Any, bool, str]]:
