@@ -35,6 +35,8 @@ VERSIONED: Final = {
 #: Older versions of twine refuse the metadata that hatchling writes.
 TOOLS: Final = ("build>=1.2,<2", "twine>=7,<8", "cyclonedx-bom>=7,<8")
 _VERSION: Final = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
+#: Part of the sentence about the first release in README.md and docs/index.md.
+UNPUBLISHED: Final = "has not been published yet"
 #: Links and images of Markdown that lead to a file of the repository.
 _LINK: Final = re.compile(r"(\]\()(?!https?://|#)([^)\s]+\))")
 _IMAGE: Final = re.compile(r"(!\[[^\]]*\]\()(?!https?://)([^)\s]+\))")
@@ -63,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             set_version(ROOT, typed.number)
         elif typed.command == "check":
             check_release(NAMES, _read("CHANGELOG.md"), tag=typed.tag, owner=typed.owner)
+            if typed.tag is not None:
+                check_pages({name: _read(name) for name in ("README.md", "docs/index.md")})
         elif typed.command == "make":
             make_release(typed.directory.absolute())
         else:
@@ -99,6 +103,16 @@ def check_release(names: Names, changelog: str, *, tag: str | None, owner: str |
     if tag is not None and "unreleased" in _heading(names, changelog):
         raise Refused(f"CHANGELOG.md calls {names.version} unreleased. Remove that word before you tag.")
     _heading(names, changelog)
+
+
+def check_pages(pages: Mapping[str, str]) -> None:
+    """Raise `Refused` if a page still says that there is no release."""
+    for name, text in pages.items():
+        if UNPUBLISHED in text:
+            raise Refused(
+                f"{name} says that the first release has not been published. Put the line with uvx first and "
+                "the clone after it, and remove the sentence."
+            )
 
 
 def _heading(names: Names, changelog: str) -> str:
@@ -171,6 +185,8 @@ def make_release(directory: Path) -> None:
         _run(clean, ROOT / ".ci" / "bundle.py", Path(work, "forms"))
         for form in ("server.json", f"lithos-{NAMES.version}.mcpb"):
             shutil.copy(Path(work, "forms", form), files)
+        # A person may install Lithos without them.
+        _run(clean, "-m", "pip", "uninstall", "--quiet", "--yes", "pip", "setuptools")
         bill = files / f"{NAMES.package}-{NAMES.version}.cdx.json"
         _run(tools, "-m", "cyclonedx_py", "environment", clean, "--output-reproducible", "-o", bill)
     (sdist,) = python.glob(f"{NAMES.package.replace('-', '_')}-*.tar.gz")

@@ -67,6 +67,21 @@ def test_unreleased_changelog_is_refused_for_a_tag() -> None:
         release.check_release(names._replace(version="1.3.0"), CHANGELOG, tag=None, owner=None)
 
 
+def test_page_without_a_release_is_refused_for_a_tag() -> None:
+    release.check_pages({"README.md": "Run uvx."})
+    with pytest.raises(release.Refused, match=r"b\.md says that the first release"):
+        release.check_pages({"a.md": "Run uvx.", "b.md": f"It {release.UNPUBLISHED}."})
+
+
+def test_pages_agree_on_the_first_release() -> None:
+    """Once Lithos is released, the line without a clone comes first in both pages."""
+    for name in ("README.md", "docs/index.md"):
+        page = release._read(name)
+        assert f"uvx {names.package} --vault ~/notes serve" in page
+        is_first = page.index(f"uvx {names.package}") < page.index("python3 -m venv")
+        assert is_first != (release.UNPUBLISHED in page), name
+
+
 def test_fork_with_the_names_of_another_owner_is_refused() -> None:
     with pytest.raises(release.Refused, match=r"belongs to other, and pyproject\.toml names"):
         release.check_release(RELEASED, CHANGELOG, tag="v1.1.0", owner="other")
