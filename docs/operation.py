@@ -91,7 +91,8 @@ def render_settings() -> str:
         "## Several vaults\n\nThese keys are at the top of the file, outside the sections: [several vaults]"
         "(../several-vaults.md).\n",
         make_table(("Key", "Takes", "Meaning"), _VAULT_ROWS),
-        "## Short environment names\n\nThe long names have precedence.\n",
+        "## Short environment names\n\nThe long names have precedence. For a secret, the name with "
+        "`_FILE` at its end takes the path of a file with the secret, such as `LITHOS_AUTH_TOKEN_FILE`.\n",
         make_table(("Variable", "Sets"), short),
         "## Logs\n\nThese are set only in the environment.\n",
         make_table(

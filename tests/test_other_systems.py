@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lithos.kernel import metrics
+from lithos.kernel import metrics, operating_system
 from lithos.kernel.actors import threads as blocking
 from lithos.kernel.metrics import Metrics
-from lithos.notes.files import protection, system_calls
+from lithos.notes.files import protection
 from lithos.notes.files.protection import file_system_of, probe_protection
 from lithos.notes.files.system_calls import UNSUPPORTED, KernelCalls
 from lithos.notes.watching import notifications
@@ -35,7 +35,7 @@ def calls() -> KernelCalls:
 @pytest.fixture
 def libc(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use a C library without `renameat2` and `renamex_np`, such as musl before 1.2.5, or FreeBSD's."""
-    monkeypatch.setattr(system_calls, "_libc", SimpleNamespace())
+    monkeypatch.setattr(operating_system, "_libc", SimpleNamespace())
 
 
 def test_exchange_of_names_is_reported_as_unsupported_without_renameat2(
@@ -63,7 +63,7 @@ def test_notes_are_put_in_place_by_links_without_renameat2(
 def test_file_counts_as_not_leased_when_leases_are_unsupported(
     calls: KernelCalls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(system_calls, "_LEASES", None)
+    monkeypatch.setattr(operating_system, "LEASES", None)
     assert probe_protection(calls, str(tmp_path)).leases is False
     with open(tmp_path / "note", "wb") as file:
         with pytest.raises(OSError, match="Leases are not supported") as refused:
@@ -76,8 +76,8 @@ def test_file_counts_as_not_leased_when_leases_are_unsupported(
 def test_leases_count_as_unsupported_when_any_constant_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("F_SETSIG", "F_SETLEASE", "F_GETLEASE"):
         with monkeypatch.context() as patch:
-            patch.delattr(system_calls.fcntl, name, raising=False)
-            assert system_calls._find_leases() is None
+            patch.delattr(fcntl, name, raising=False)
+            assert operating_system.find_leases() is None
 
 
 def test_full_sync_is_used_if_available(
@@ -88,7 +88,7 @@ def test_full_sync_is_used_if_available(
     monkeypatch.setattr(os, "fsync", lambda _: done.append("fsync"))
     with open(tmp_path / "note", "wb") as file:
         calls.fsync(file.fileno())
-        monkeypatch.setattr(system_calls, "_FULL_SYNC", 51)
+        monkeypatch.setattr(operating_system, "FULL_SYNC", 51)
         monkeypatch.setattr(fcntl, "fcntl", lambda _, number: done.append(f"fcntl {number}"))
         calls.fsync(file.fileno())
 

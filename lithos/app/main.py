@@ -18,9 +18,12 @@ from typing import Any
 from attrs import evolve
 
 from lithos.app.options import COMMANDS, parse_arguments
+from lithos.kernel.operating_system import refusal
 from lithos.server.command.declaring import Invocation
 
 FAILED = 1
+#: Exit code if Lithos cannot run as it is called or configured, or on this system.
+UNUSABLE = 2
 
 
 def is_hook(argv: Sequence[str]) -> bool:
@@ -34,6 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if is_hook(given):
         return _run_hook(given)
     invocation = parse_arguments(given)
+    if reason := refusal():
+        print(reason, file=sys.stderr)
+        return UNUSABLE
     try:
         code = _run(invocation)
         sys.stdout.flush()

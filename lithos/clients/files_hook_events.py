@@ -7,7 +7,6 @@ of the events of the last seconds.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from lithos.kernel.databases.private_files import opened, overwrite, state_folder
+from lithos.kernel.operating_system import NO_FOLLOW, read_at, wait_for_lock
 
 #: Seconds in which an event counts as the same event.
 WITHIN: Final = 5.0
@@ -32,8 +32,8 @@ def is_first(path: Path, *event: str | None) -> bool:
     """
     digest = hashlib.sha256(json.dumps(event).encode()).hexdigest()[:32]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as descriptor:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with opened(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW) as descriptor:
+        wait_for_lock(descriptor)
         now = time.time()
         # A clock that was set back must not silence a hook for hours.
         recent = {key: at for key, at in _read(descriptor).items() if abs(now - at) < WITHIN}
@@ -46,7 +46,7 @@ def is_first(path: Path, *event: str | None) -> bool:
 
 def _read(descriptor: int) -> dict[str, float]:
     try:
-        found = json.loads(os.pread(descriptor, _LARGEST, 0))
+        found = json.loads(read_at(descriptor, _LARGEST, 0))
     except (ValueError, RecursionError):
         return {}
     times = found.items() if isinstance(found, dict) else ()

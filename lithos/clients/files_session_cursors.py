@@ -9,7 +9,6 @@ one session do not print the same passages. A damaged file is ignored, and the w
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from lithos.kernel.databases.private_files import overwrite, state_folder
+from lithos.kernel.operating_system import CLOSE_ON_EXEC, NO_FOLLOW, read_at, try_lock
 
 #: Maximum number of stored sessions. The session with the oldest briefing is deleted first.
 MOST_SESSIONS: Final = 200
@@ -48,7 +48,7 @@ class SessionCursor:
     def cursor(self) -> str | None:
         """Return the last cursor of the session, or None for a new session."""
         try:
-            found = json.loads(os.pread(self._descriptor, _LARGEST, 0))
+            found = json.loads(read_at(self._descriptor, _LARGEST, 0))
         except (ValueError, RecursionError):
             return None
         if not isinstance(found, dict) or (found.get("session"), found.get("data")) != (
@@ -90,14 +90,12 @@ def told_session(folder: Path, data: Path, session: str, wait: float) -> Iterato
 def _lock(path: Path, until: float) -> int:
     """Open and lock the file. Return its descriptor after checking that the file is still at `path`."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | CLOSE_ON_EXEC | NO_FOLLOW, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(FileNotFoundError):  # Another process has just deleted the file.
-                if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
-                    return descriptor
-        except BlockingIOError:
-            pass
+            if try_lock(descriptor):
+                with suppress(FileNotFoundError):  # Another process has just deleted the file.
+                    if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+                        return descriptor
         except BaseException:
             os.close(descriptor)
             raise

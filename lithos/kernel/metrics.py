@@ -8,11 +8,9 @@ Gauges show the state of the server. They are collected at each scrape and passe
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from resource import RLIMIT_NOFILE, RUSAGE_SELF, getrlimit, getrusage
 from time import perf_counter, process_time, time
 from typing import Any, Final
 
@@ -26,6 +24,8 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from lithos.kernel.operating_system import most_open_files, peak_memory
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX: Final = "lithos_"
@@ -251,11 +251,9 @@ class _OwnProcess:
     def collect(self) -> Iterator[Metric]:
         yield CounterMetricFamily("process_cpu_seconds", "Processor time.", value=process_time())
         yield GaugeMetricFamily("process_start_time_seconds", "Start since 1970.", value=self._began)
-        peak = getrusage(RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        peak = peak_memory()
         yield GaugeMetricFamily("process_resident_memory_bytes", "Peak memory use in bytes.", value=peak)
-        yield GaugeMetricFamily(
-            "process_max_fds", "Maximum number of open files.", value=getrlimit(RLIMIT_NOFILE)[0]
-        )
+        yield GaugeMetricFamily("process_max_fds", "Maximum number of open files.", value=most_open_files())
         with suppress(OSError):
             yield GaugeMetricFamily("process_open_fds", "Open files.", value=len(os.listdir(_DESCRIPTORS)))
 

@@ -5,7 +5,6 @@ Each change replaces the whole file durably. The new file has mode 0600.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
@@ -16,6 +15,7 @@ from typing import Any, Final
 
 from lithos.kernel.databases.lock import NO_LOCKS
 from lithos.kernel.databases.private_files import replace_file, sync_folder
+from lithos.kernel.operating_system import CLOSE_ON_EXEC, NO_FOLLOW, try_lock
 
 #: Seconds to wait for a lock that another command has, and seconds between two attempts.
 PATIENCE: Final = 10.0
@@ -33,7 +33,7 @@ def locked(path: Path) -> Iterator[int]:
     Raises `LockTimeout`, `FileNotFoundError` if the folder is missing, and `OSError`.
     """
     until = time.monotonic() + PATIENCE
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_RDWR | os.O_CREAT | CLOSE_ON_EXEC | NO_FOLLOW
     descriptor = os.open(path, flags, 0o600)
     try:
         while not _try_lock(descriptor):
@@ -47,9 +47,7 @@ def locked(path: Path) -> Iterator[int]:
 
 def _try_lock(descriptor: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return try_lock(descriptor)
     except OSError as failure:
         # If the file system has no locks (as on some network shares), two commands may change the file at the
         # same time.

@@ -22,6 +22,7 @@ from typing import Final
 from attrs import frozen
 
 from lithos.kernel.databases.private_files import NotRegular, open_regular, sync_folder
+from lithos.kernel.operating_system import NO_FOLLOW, set_owner, user_id
 from lithos.notes.files.system_calls import KernelCalls
 
 SUFFIX: Final = ".lithos-backup"
@@ -195,7 +196,7 @@ def _write_new(path: Path, data: bytes, mode: int = 0o600) -> None:
 
     Raises `FileExistsError` if the file exists, and `OSError` if it cannot be written.
     """
-    with open(path, "xb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, mode)) as file:
+    with open(path, "xb", opener=lambda name, flags: os.open(name, flags | NO_FOLLOW, mode)) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -260,8 +261,8 @@ def _dress(swap: Path, real: Path) -> bool:
     """Copy the metadata of the old file to the new file. If this is not possible, return False."""
     before = os.stat(real)
     try:
-        if (before.st_uid, before.st_gid) != (os.geteuid(), os.stat(swap).st_gid):
-            os.chown(swap, before.st_uid, before.st_gid)
+        if (before.st_uid, before.st_gid) != (user_id(), os.stat(swap).st_gid):
+            set_owner(swap, before.st_uid, before.st_gid)
         shutil.copystat(real, swap)
     except PermissionError:
         return False

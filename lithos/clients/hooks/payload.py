@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from lithos.clients.files_hook_events import events_file, is_first
 from lithos.clients.hooks.dialects import DIALECTS, KINDS, Kind, form_of, recognise, shows
+from lithos.kernel.operating_system import node_name
 from lithos.server.command.hook_failsafe import print_text
 
 
@@ -70,7 +71,7 @@ def agent_of(typed: Mapping[str, Any], environment: Mapping[str, str], sender: s
 
 def host_name() -> str:
     """Return the name of this machine without the domain."""
-    return os.uname().nodename.partition(".")[0] or "localhost"
+    return node_name().partition(".")[0] or "localhost"
 
 
 #: Maximum number of bytes that are read from stdin. A hook's JSON has about 1 kB, a summary about 20 kB, and

@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 
 from lithos.kernel.databases.private_files import opened, replace_file, sync_folder
+from lithos.kernel.operating_system import CLOSE_ON_EXEC, NO_FOLLOW, read_at, write_at
 
 #: Maximum number of entries in the ledger. If the ledger is full, the older half is deleted.
 MOST: Final = 1_000_000
@@ -75,14 +76,14 @@ class ImportLedger:
             if (size + len(data)) // _SIZE > self._most:
                 self._shrink(descriptor, size, data)
                 return
-            os.pwrite(descriptor, data, size)
+            write_at(descriptor, data, size)
             os.ftruncate(descriptor, size + len(data))
             os.fsync(descriptor)
 
     def _shrink(self, descriptor: int, size: int, data: bytes) -> None:
         """Replace the file with its newer half, followed by `data`."""
         kept = self._most // 2 * _SIZE
-        newest = (os.pread(descriptor, kept, max(size - kept, 0)) + data)[-self._most * _SIZE :]
+        newest = (read_at(descriptor, kept, max(size - kept, 0)) + data)[-self._most * _SIZE :]
         replace_file(self._path, newest, self._path.with_name(f"{NAME}.new"), 0o600)
 
 
@@ -128,7 +129,7 @@ def copy_attachment(root: Path, path: str, source: Path, *, dry_run: bool) -> tu
 
 def _copy(source: Path, temporary: Path, target: Path) -> tuple[str, str]:
     with source.open("rb") as origin:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_FOLLOW | CLOSE_ON_EXEC
         try:
             with os.fdopen(os.open(temporary, flags, 0o666), "wb") as file:
                 shutil.copyfileobj(origin, file, _BLOCK)
@@ -155,7 +156,7 @@ def _place(temporary: Path, target: Path) -> None:
     except OSError as failure:
         if failure.errno not in _NO_LINKS:
             raise
-        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | CLOSE_ON_EXEC, 0o666))
         os.replace(temporary, target)
     else:
         temporary.unlink()

@@ -10,7 +10,6 @@ for loops over very many notes on the event loop itself, and handles one slice o
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -21,6 +20,8 @@ from typing import Final, Protocol, TypeVar
 import trio
 from attrs import frozen
 from outcome import Outcome, capture
+
+from lithos.kernel.operating_system import set_niceness
 
 T = TypeVar("T")
 
@@ -132,7 +133,7 @@ _THREADS_HAVE_PRIORITIES: Final = sys.platform == "linux"
 def _lower_priority() -> None:
     if _THREADS_HAVE_PRIORITIES:
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+            set_niceness(threading.get_native_id(), NICENESS)
 
 
 class Inline:

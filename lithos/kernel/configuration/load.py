@@ -214,6 +214,9 @@ def _judge(given: Iterable[RawSetting]) -> tuple[dict[str, RawSetting], list[str
     problems: list[str] = []
     for each in given:
         setting = SETTINGS[each.key]
+        if each.problem is not None:
+            problems.append(each.problem)
+            continue
         try:
             value = structure_value(setting, each.value, from_text=each.from_text)
         except ValueError:

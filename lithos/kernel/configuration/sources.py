@@ -28,6 +28,7 @@ from lithos.kernel.configuration.catalogue import (
 )
 from lithos.kernel.configuration.environment import PREFIX, without_blanks
 from lithos.kernel.configuration.retired import drop_retired, tell_retired_variable
+from lithos.kernel.configuration.secret_files import FILE, FileSecret, read_secrets
 from lithos.kernel.configuration.yaml_file import LONGEST_SHOWN, UnusableFile, read_yaml, shorten
 
 #: Maximum number of problems listed in one message.
@@ -138,6 +139,8 @@ class RawSetting:
     source: str
     #: Whether text is accepted for every type, as in environment variables. Values in YAML files are typed.
     from_text: bool
+    #: Reason why the source has no usable value, or None.
+    problem: str | None = None
 
 
 @frozen
@@ -157,7 +160,10 @@ class Layer:
 
 
 def read_environment(environment: Mapping[str, str]) -> Layer:
-    """Return the values of all known environment variables. A blank variable counts as unset."""
+    """Return the values of all known environment variables. A blank variable counts as unset.
+
+    Blocks if a variable names the file of a secret.
+    """
     environment = without_blanks(environment)
     # Long names override short names, and current names override older names.
     names = {
@@ -165,14 +171,18 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
         **{variable_of(old): new for old, new in OLDER_NAMES.items()},
         **{setting.variable: key for key, setting in SETTINGS.items()},
     }
-    given = [
-        RawSetting(key, environment[name], f"environment variable {name}", from_text=True)
-        for name, key in names.items()
-        if name in environment
-    ]
+    secret = [name for name, key in names.items() if SETTINGS[key].secret]
+    files = dict(read_secrets(secret, environment))
+    given = []
+    for name, key in names.items():
+        found = files.get(name) or FileSecret(name, environment.get(name, ""))
+        if found.value.strip() or found.problem:
+            source = f"environment variable {found.variable}"
+            given.append(RawSetting(key, found.value, source, from_text=True, problem=found.problem))
+    known = {*names, *LOG_VARIABLES, *(name + FILE for name in secret)}
     unknown = sorted(
         name for name in environment
-        if name.startswith(PREFIX) and name not in {*names, *LOG_VARIABLES}
+        if name.startswith(PREFIX) and name not in known
     )  # fmt: skip
     warnings = [
         tell_retired_variable(name)

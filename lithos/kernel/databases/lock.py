@@ -9,7 +9,6 @@ of its own in a vault.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -25,6 +24,7 @@ from attrs import asdict, field, frozen
 
 from lithos.kernel.databases.private_files import PRIVATE_FOLDER, opened, overwrite, state_folder
 from lithos.kernel.log import get_logger
+from lithos.kernel.operating_system import CLOSE_ON_EXEC, FOLDER, NO_FOLLOW, set_mode, try_lock, unlock
 
 log = get_logger("lithos.lock")
 
@@ -223,7 +223,7 @@ class OwnerLock:
                     os.close(descriptor)
 
     def _hold(self, folder: Path) -> None:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(folder, os.O_RDONLY | FOLDER | CLOSE_ON_EXEC)
         with ExitStack() as undo:
             undo.callback(os.close, descriptor)
             if not self._try(descriptor, folder):
@@ -244,13 +244,13 @@ class OwnerLock:
     def _open_file(self) -> int:
         """Open or create the lock file and lock it. Raises `AlreadyOwned`."""
         for _ in range(_TRIES):
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | CLOSE_ON_EXEC, 0o600)
             with ExitStack() as undo:
                 undo.callback(os.close, descriptor)
                 if not self._try(descriptor, self.path):
                     raise AlreadyOwned(self.path, read_owner(self.path))
                 if identity_of(self.path) == _identity_of_open(descriptor):
-                    os.fchmod(descriptor, 0o600)
+                    set_mode(descriptor, 0o600)
                     undo.pop_all()
                     return descriptor
         raise OSError(f"{self.path} is replaced again and again by another program")
@@ -289,7 +289,7 @@ class OwnerLock:
         places = {"vault": str(self._vault), "data_dir": str(self.path.parent.parent.absolute())}
         try:
             path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-            with opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as descriptor:
+            with opened(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW) as descriptor:
                 overwrite(descriptor, json.dumps(told | places).encode())
         except OSError as failure:
             log.warning("owner of the vault not recorded", path=str(path), reason=str(failure))
@@ -355,12 +355,8 @@ def serves_other(vault: Path) -> bool:
 def is_locked(path: Path) -> bool:
     """Return whether a process holds an exclusive lock on a file or folder. Raises `OSError`."""
     with opened(path, os.O_RDONLY) as descriptor:
-        try:
-            # With a shared lock, many processes can probe at once without mistaking each other for the owner.
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+        # With a shared lock, many processes can probe at once without mistaking each other for the owner.
+        return not try_lock(descriptor, shared=True)
 
 
 def has_locks(folder: Path) -> bool:
@@ -391,13 +387,10 @@ def _identity_of_open(descriptor: int) -> Identity:
 def _try_flock(descriptor: int) -> bool:
     """Acquire an exclusive lock. Retry for a moment while probes (`is_locked`) hold a shared lock."""
     for _ in range(_TRIES):
-        with suppress(BlockingIOError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if try_lock(descriptor):
             return True
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(descriptor, shared=True):
             return False  # Another process owns the lock, because probes hold it only in shared mode.
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        unlock(descriptor)
         time.sleep(_PAUSE)
     return False

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from lithos.kernel.operating_system import CLOSE_ON_EXEC, FOLDER, NO_WAIT, SYNCS_FOLDERS, write_at
+
 #: Mode of new folders that contain texts of notes and agents: only the owner can read them.
 PRIVATE_FOLDER: Final = 0o700
 #: The token file and its lock. A backup contains both. Without them, a restored server would be open to all
@@ -20,7 +22,7 @@ TOKEN_FILES: Final = ("tokens.json", "tokens.lock")
 @contextmanager
 def opened(path: str | Path, flags: int, mode: int = 0o600) -> Iterator[int]:
     """Open a file descriptor while the block runs."""
-    descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
+    descriptor = os.open(path, flags | CLOSE_ON_EXEC, mode)
     try:
         yield descriptor
     finally:
@@ -29,13 +31,15 @@ def opened(path: str | Path, flags: int, mode: int = 0o600) -> Iterator[int]:
 
 def sync_folder(folder: Path) -> None:
     """Sync one folder, so that its file names are durable."""
-    with opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+    if not SYNCS_FOLDERS:
+        return
+    with opened(folder, os.O_RDONLY | FOLDER) as descriptor:
         os.fsync(descriptor)
 
 
 def overwrite(descriptor: int, data: bytes) -> None:
     """Replace the content of an open file with a single write, which a kill does not interrupt."""
-    os.pwrite(descriptor, data, 0)
+    write_at(descriptor, data, 0)
     os.ftruncate(descriptor, len(data))
 
 
@@ -59,7 +63,7 @@ class NotRegular(OSError):
 def open_regular(path: str | Path, buffering: int = -1) -> BinaryIO:
     """Open a regular file for reading. Raises `NotRegular` and `OSError`."""
     # Without O_NONBLOCK, opening a named pipe would wait indefinitely for a writer.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | NO_WAIT | CLOSE_ON_EXEC)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return open(descriptor, "rb", buffering=buffering)
     os.close(descriptor)

@@ -23,6 +23,7 @@ from urllib.parse import quote
 import apsw
 
 from lithos.kernel.databases.private_files import PRIVATE_FOLDER
+from lithos.kernel.operating_system import CLOSE_ON_EXEC
 
 BUSY_TIMEOUT_MS = 5_000
 
@@ -54,7 +55,7 @@ def reserve_private(path: Path) -> None:
     SQLite gives the files next to a database the same mode. The mode of an existing file is not changed.
     """
     with suppress(OSError):  # SQLite repeats the attempt and reports the error.
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | CLOSE_ON_EXEC, 0o600))
 
 
 def open_database(

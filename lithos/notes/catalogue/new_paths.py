@@ -12,6 +12,7 @@ from unicodedata import normalize
 
 from attrs import define, field
 
+from lithos.kernel.operating_system import name_problem
 from lithos.kernel.values.errors import InvalidInput
 from lithos.notes.model.paths import folder_of, is_portable, portable_path
 from lithos.text.words.analysis import name_key
@@ -31,6 +32,11 @@ def path_to_make(path: str, folders: Collection[str]) -> str:
                 f"The path {path[:300]!r} cannot be stored on every disk: {part[:100]!r} is the "
                 "name of a device on Windows, or ends in a full stop or a blank. Nothing was "
                 f"changed; use {portable_path(part)[:100]!r} instead."
+            )
+        if problem := name_problem(part):
+            raise InvalidInput(
+                f"The path {path[:300]!r} cannot be stored on this machine: {problem}. Nothing was changed; "
+                "use another name."
             )
     return "/".join([*known, *new])
 

@@ -20,6 +20,7 @@ from typing import Final, TypeVar
 
 from attrs import evolve
 
+from lithos.kernel.operating_system import NO_WAIT
 from lithos.notes.files.placeholders import find_in_cloud
 from lithos.notes.files.protection import Protection, probe_protection
 from lithos.notes.files.read_lease import SaveBytes, Watch, check_regular, recover_folder, settle
@@ -157,7 +158,7 @@ class NoteFiles:
         # Without O_NONBLOCK, opening a named pipe could wait for a writer forever.
         target = self._locate(path)
         try:
-            descriptor = self._calls.open(target, os.O_RDONLY | os.O_NONBLOCK)
+            descriptor = self._calls.open(target, os.O_RDONLY | NO_WAIT)
         except FileNotFoundError as failure:
             raise find_in_cloud(target, path) or failure from None
         try:

@@ -12,6 +12,7 @@ from io import FileIO
 
 from attrs import frozen
 
+from lithos.kernel.operating_system import CLOSE_ON_EXEC, FOLDER, NO_FOLLOW, NO_WAIT
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.placeholders import find_in_cloud
 from lithos.notes.files.tree import is_text
@@ -88,14 +89,14 @@ def _is_shown(part: str) -> bool:
 
 def _open_below(root: str, parts: Sequence[str]) -> int:
     """Open a file by the parts of its path. Raise `OSError` if a part is a symlink."""
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder = os.open(root, os.O_RDONLY | FOLDER | CLOSE_ON_EXEC)
     try:
         for part in parts[:-1]:
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            inner = os.open(part, os.O_RDONLY | FOLDER | NO_FOLLOW | CLOSE_ON_EXEC, dir_fd=folder)
             os.close(folder)
             folder = inner
         # Without O_NONBLOCK, opening a named pipe could wait for a writer forever.
-        return os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        return os.open(parts[-1], os.O_RDONLY | NO_FOLLOW | NO_WAIT | CLOSE_ON_EXEC, dir_fd=folder)
     finally:
         os.close(folder)
 

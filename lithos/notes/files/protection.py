@@ -13,6 +13,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from lithos.kernel.operating_system import NO_WAIT
 from lithos.notes.files.system_calls import UNNAMED, UNSUPPORTED, SystemCalls
 from lithos.notes.files.values import temporary_name
 
@@ -145,11 +146,11 @@ def _can_lease(calls: SystemCalls, path: str) -> bool:
 
     A lease must be granted if no program has the file open for writing, and refused otherwise.
     """
-    reading = calls.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    reading = calls.open(path, os.O_RDONLY | NO_WAIT)
     try:
         calls.lease(reading)
         calls.end_lease(reading)
-        writing = calls.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        writing = calls.open(path, os.O_WRONLY | NO_WAIT)
         try:
             calls.lease(reading)
         except BlockingIOError:

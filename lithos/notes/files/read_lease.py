@@ -16,6 +16,7 @@ import stat
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
+from lithos.kernel.operating_system import NO_FOLLOW, NO_WAIT
 from lithos.notes.files.system_calls import UNSUPPORTED, SystemCalls
 from lithos.notes.files.values import (
     TEMPORARY_PREFIX,
@@ -118,7 +119,7 @@ def _go_back(calls: SystemCalls, path: str, target: str) -> bool:
 #: Minimum time in seconds since the last change before a file counts as completely saved. Empty files need a
 #: longer time, because many programs truncate a file before they write it.
 QUIET, EMPTY_QUIET = 0.1, 1.0
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW
+_READ = os.O_RDONLY | NO_WAIT | NO_FOLLOW
 
 
 class Watch:

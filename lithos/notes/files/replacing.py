@@ -28,6 +28,7 @@ from typing import TypeVar
 
 from attrs import evolve
 
+from lithos.kernel.operating_system import CLOSE_ON_EXEC, FOLDER, SYNCS_FOLDERS, room_in
 from lithos.notes.files.protection import Protection
 from lithos.notes.files.read_lease import Watch, is_same
 from lithos.notes.files.system_calls import UNNAMED, UNSUPPORTED, SystemCalls
@@ -511,7 +512,9 @@ def make_folders(calls: SystemCalls, folder: str) -> list[str]:
 
 
 def _sync(calls: SystemCalls, folder: str) -> None:
-    descriptor = calls.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    if not SYNCS_FOLDERS:
+        return
+    descriptor = calls.open(folder, os.O_RDONLY | FOLDER)
     try:
         calls.fsync(descriptor)
     finally:
@@ -526,7 +529,7 @@ _SIZE = 4_096
 def try_writing(folder: Path) -> None:
     """Write a temporary file durably and remove it. Blocks. Raise `OSError` on failure."""
     target = os.path.join(folder, f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}{TEMPORARY_SUFFIX}")
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | CLOSE_ON_EXEC, 0o600)
     try:
         try:
             left = _SIZE
@@ -537,7 +540,7 @@ def try_writing(folder: Path) -> None:
             os.close(descriptor)
     finally:
         os.unlink(target)
-    folder_descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder_descriptor = os.open(folder, os.O_RDONLY | FOLDER | CLOSE_ON_EXEC)
     try:
         os.fsync(folder_descriptor)
     finally:
@@ -549,13 +552,13 @@ def check_writable(folder: Path) -> None:
 
     Blocks. Does not create a file.
     """
-    status = os.statvfs(folder)
+    room = room_in(folder)
     reason = None
-    if status.f_flag & os.ST_RDONLY:
+    if room.is_read_only:
         reason = errno.EROFS
     elif not os.access(folder, os.W_OK | os.X_OK):
         reason = errno.EACCES
-    elif not status.f_bavail:
+    elif not room.bytes:
         reason = errno.ENOSPC
     if reason is not None:
         raise OSError(reason, os.strerror(reason), str(folder))

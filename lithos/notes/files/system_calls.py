@@ -6,48 +6,33 @@ If the system does not support `exchange` or `rename_new`, the call fails with a
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import fcntl
 import os
-import signal
-import sys
 import time
-from contextlib import suppress
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
+
+from lithos.kernel.operating_system import (
+    CLOSE_ON_EXEC,
+    EXCHANGE,
+    NO_REPLACE,
+    PIN,
+    UNNAMED,
+    end_lease,
+    is_leased,
+    link_open_file,
+    native_path,
+    set_mode,
+    sync_all,
+    sync_file,
+    take_lease,
+)
+from lithos.kernel.operating_system import rename_with_flags as _rename_with
+
+__all__ = ["UNNAMED", "UNSUPPORTED", "KernelCalls", "SystemCalls"]
 
 #: Error numbers which mean that this kernel, sandbox or file system does not support the call or one of its
 #: flags.
 UNSUPPORTED: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM})
-
-#: Flags to open a new file in a folder without a name. `link_unnamed` later names the file. Opening fails
-#: with `EISDIR` if the system does not have the flag.
-UNNAMED: Final[int] = getattr(os, "O_TMPFILE", os.O_DIRECTORY) | os.O_WRONLY
-
-_MAC = sys.platform == "darwin"
-#: The flags RENAME_EXCHANGE and RENAME_NOREPLACE. On macOS, these are RENAME_SWAP and RENAME_EXCL.
-_EXCHANGE, _NO_REPLACE = 2, 4 if _MAC else 1
-_AT_FDCWD = -100
-#: Flags to refer to a file without opening it, so that the permissions of the file do not matter.
-_PIN = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class _Leases(NamedTuple):
-    """The `fcntl` command numbers for leases."""
-
-    signal: int
-    take: int
-    ask: int
-
-
-def _find_leases() -> _Leases | None:
-    """Return the command numbers for leases. Return None if the system is not Linux."""
-    numbers = [getattr(fcntl, name, None) for name in ("F_SETSIG", "F_SETLEASE", "F_GETLEASE")]
-    return None if None in numbers else _Leases(*(number for number in numbers if number is not None))
-
-
-_LEASES = _find_leases()
-_FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 
 
 class SystemCalls(Protocol):
@@ -105,13 +90,13 @@ class SystemCalls(Protocol):
 
 
 class KernelCalls:
-    """Production adapter that makes the system calls on Linux and macOS."""
+    """Production adapter that makes the system calls of this system."""
 
     def open(self, path: str, flags: int, mode: int = 0o666) -> int:
-        return os.open(path, flags | os.O_CLOEXEC, mode)
+        return os.open(native_path(path), flags | CLOSE_ON_EXEC, mode)
 
     def pin(self, path: str) -> int:
-        return os.open(path, _PIN)
+        return os.open(native_path(path), PIN)
 
     def close(self, descriptor: int) -> None:
         os.close(descriptor)
@@ -125,61 +110,49 @@ class KernelCalls:
         return os.write(descriptor, data)
 
     def fsync(self, descriptor: int) -> None:
-        if _FULL_SYNC is not None:
-            # On macOS, `fsync` does not flush the disk's own cache. Not every file system supports this call.
-            with suppress(OSError):
-                fcntl.fcntl(descriptor, _FULL_SYNC)
-                return
-        os.fsync(descriptor)
+        sync_file(descriptor)
 
     def sync_all(self) -> None:
-        os.sync()
+        sync_all()
 
     def fchmod(self, descriptor: int, mode: int) -> None:
-        os.fchmod(descriptor, mode)
+        set_mode(descriptor, mode)
 
     def fstat(self, descriptor: int) -> os.stat_result:
         return os.fstat(descriptor)
 
     def lstat(self, path: str) -> os.stat_result:
-        return os.lstat(path)
+        return os.lstat(native_path(path))
 
     def mkdir(self, path: str) -> None:
-        os.mkdir(path)
+        os.mkdir(native_path(path))
 
     def rename(self, source: str, target: str) -> None:
-        os.rename(source, target)
+        os.rename(native_path(source), native_path(target))
 
     def exchange(self, one: str, other: str) -> None:
-        _rename_with(one, other, _EXCHANGE)
+        _rename_with(one, other, EXCHANGE)
 
     def rename_new(self, source: str, target: str) -> None:
-        _rename_with(source, target, _NO_REPLACE)
+        _rename_with(source, target, NO_REPLACE)
 
     def link(self, source: str, target: str) -> None:
-        os.link(source, target)
+        os.link(native_path(source), native_path(target))
 
     def link_unnamed(self, descriptor: int, target: str) -> None:
-        # Python calls linkat(), which follows the link, only if a folder argument is given. The path is
-        # absolute, so the folder itself does not matter.
-        os.link(f"/proc/self/fd/{descriptor}", target, dst_dir_fd=descriptor, follow_symlinks=True)
+        link_open_file(descriptor, target)
 
     def unlink(self, path: str) -> None:
-        os.unlink(path)
+        os.unlink(native_path(path))
 
     def lease(self, descriptor: int) -> None:
-        if _LEASES is None:
-            raise OSError(errno.ENOSYS, "Leases are not supported on this system")
-        # The default signal of a breaking lease would end the process. SIGURG is ignored.
-        fcntl.fcntl(descriptor, _LEASES.signal, signal.SIGURG)
-        fcntl.fcntl(descriptor, _LEASES.take, fcntl.F_RDLCK)
+        take_lease(descriptor)
 
     def is_leased(self, descriptor: int) -> bool:
-        return _LEASES is not None and fcntl.fcntl(descriptor, _LEASES.ask) == fcntl.F_RDLCK
+        return is_leased(descriptor)
 
     def end_lease(self, descriptor: int) -> None:
-        if _LEASES is not None:
-            fcntl.fcntl(descriptor, _LEASES.take, fcntl.F_UNLCK)
+        end_lease(descriptor)
 
     def token(self) -> str:
         return os.urandom(4).hex()
@@ -189,23 +162,3 @@ class KernelCalls:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
-
-
-_libc: ctypes.CDLL | None = None
-
-
-def _rename_with(source: str, target: str, flags: int) -> None:
-    global _libc  # noqa: PLW0603 - loaded once, when the first file is changed
-    if _libc is None:
-        _libc = ctypes.CDLL(None, use_errno=True)
-    names = os.fsencode(source), os.fsencode(target)
-    try:
-        if _MAC:
-            failed = _libc.renamex_np(names[0], names[1], ctypes.c_uint(flags))
-        else:
-            failed = _libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], ctypes.c_uint(flags))
-    except AttributeError:  # the C library does not have the function
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), source, None, target) from None
-    if failed:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), source, None, target)

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from attrs import define, field
 
 from lithos.kernel.log import get_logger
+from lithos.kernel.operating_system import CLOSE_ON_EXEC, FOLDER, NO_FOLLOW
 from lithos.notes.model.ignored import Ignored
 
 log = get_logger("lithos.vault")
 
-_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+_OPEN = os.O_RDONLY | FOLDER | CLOSE_ON_EXEC | NO_FOLLOW
 #: Error numbers if a folder was deleted, is unreadable or is no longer a folder. Files in such a folder count
 #: as missing.
 _NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP}

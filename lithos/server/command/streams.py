@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import io
 import os
-import select
 import signal
 import sys
 from collections.abc import Sequence
 from typing import Final
+
+from lithos.kernel.operating_system import takes_output
 
 
 def make_printable(text: str) -> str:
@@ -103,6 +104,4 @@ class LossyStream(io.TextIOBase):
         self._lost += bool(rest)
 
     def _takes(self, patience: int) -> bool:
-        waiting = select.poll()
-        waiting.register(self._descriptor, select.POLLOUT)
-        return bool(waiting.poll(patience))
+        return takes_output(self._descriptor, patience)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Final
 from lithos.kernel.databases.lock import has_locks
 from lithos.kernel.databases.migrations import CURRENT
 from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed
+from lithos.kernel.operating_system import user_id
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.findings import (
     CONFIGURATION,
@@ -120,7 +120,7 @@ def _way_to_write(failure: OSError) -> str:
         return "The disk is full. Free some space on it."
     if failure.errno == errno.EROFS:
         return "The file system is mounted read-only: mount it for writing, or choose another --data-dir."
-    return f"Give user {os.geteuid()} write permission for this folder, or choose another --data-dir."
+    return f"Give user {user_id()} write permission for this folder, or choose another --data-dir."
 
 
 def _missing_data_directory(data: Path) -> CheckFinding:

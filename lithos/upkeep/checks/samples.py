@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from resource import RUSAGE_SELF, getpagesize, getrusage
 from typing import Final
 
 import trio
@@ -17,6 +16,7 @@ from attrs import define, field, frozen
 
 from lithos.kernel.actors.threads import Blocking
 from lithos.kernel.metrics import Metrics
+from lithos.kernel.operating_system import PAGE, peak_memory
 
 #: Seconds between two samples, and number of samples to keep (for one hour).
 INTERVAL, KEPT = 15.0, 240
@@ -153,6 +153,6 @@ def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | No
 def resident_memory() -> int:
     """Return the resident memory in bytes. If the system reports only peak memory, return the peak."""
     try:
-        return int(_MEMORY.read_text().split()[1]) * getpagesize()
+        return int(_MEMORY.read_text().split()[1]) * PAGE
     except (OSError, ValueError, IndexError):
-        return getrusage(RUSAGE_SELF).ru_maxrss * 1024
+        return peak_memory()

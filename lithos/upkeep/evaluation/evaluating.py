@@ -11,6 +11,7 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.history.service.undo import ToolCalls
+from lithos.kernel.operating_system import CLOSE_ON_EXEC, NO_WAIT
 from lithos.kernel.values.principals import EVALUATE_AGENT
 from lithos.upkeep.evaluation.model_baseline import NDCG_CUT, QuestionResult, Ranking, Scores
 from lithos.upkeep.evaluation.model_questions import (
@@ -125,7 +126,7 @@ def read_start(path: Path, most: int) -> bytes:
     Blocks. Raises `OSError`.
     """
     # A pipe or a device may be endless.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    descriptor = os.open(path, os.O_RDONLY | CLOSE_ON_EXEC | NO_WAIT)
     with os.fdopen(descriptor, "rb") as file:
         return file.read(most) or b""
 

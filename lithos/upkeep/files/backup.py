@@ -26,6 +26,7 @@ from attrs import field, frozen
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.databases.private_files import PRIVATE_FOLDER, replace_file, sync_folder
 from lithos.kernel.databases.sqlite import copy_content, snapshot, transaction
+from lithos.kernel.operating_system import CLOSE_ON_EXEC, set_mode
 from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 
 PRIVATE: Final = ".lithos"
@@ -164,7 +165,7 @@ def copy_file(source: Path, target: Path) -> SavedFile | None:
     If only the owner may read the file, the copy has the same mode.
     """
     try:
-        descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(source, os.O_RDONLY | CLOSE_ON_EXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
     with os.fdopen(descriptor, "rb") as reading:
@@ -173,7 +174,7 @@ def copy_file(source: Path, target: Path) -> SavedFile | None:
         digest, size = hashlib.sha256(), 0
         with target.open("xb") as writing:
             if not stat.S_IMODE(status.st_mode) & 0o077:
-                os.fchmod(writing.fileno(), 0o600)
+                set_mode(writing.fileno(), 0o600)
             while block := reading.read(_BLOCK):
                 digest.update(block)
                 size += writing.write(block)

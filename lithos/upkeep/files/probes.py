@@ -5,7 +5,6 @@ Probes leave no files behind. They block for some milliseconds.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from attrs import frozen
 from lithos.kernel.databases.lock import NO_LOCKS
 from lithos.kernel.databases.private_files import opened
 from lithos.kernel.databases.sqlite import snapshot
+from lithos.kernel.operating_system import room_in, try_lock
 from lithos.kernel.values.times import parse_time
 from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 
@@ -56,10 +56,7 @@ def _holds_lock(descriptor: int, path: Path) -> bool:
     """Return whether a lock prevents a second lock. Some file systems grant every lock."""
     with opened(path, os.O_RDWR) as other:
         try:
-            for each in (descriptor, other):
-                fcntl.flock(each, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+            return not all(try_lock(each) for each in (descriptor, other))
         except OSError as failure:
             if failure.errno not in NO_LOCKS:
                 raise
@@ -68,8 +65,8 @@ def _holds_lock(descriptor: int, path: Path) -> bool:
 
 def free_space(folder: Path) -> Space:
     """Return the free space that an unprivileged process can use. Raises `OSError`."""
-    status = os.statvfs(folder)
-    return Space(status.f_bavail * status.f_frsize, status.f_favail if status.f_files else None)
+    room = room_in(folder)
+    return Space(room.bytes, room.inodes)
 
 
 def check_integrity(path: Path, *, is_live: bool) -> str | None:
