@@ -72,7 +72,7 @@ async def test_notes_are_read_listed_and_found_without_attachments(
 async def test_notes_are_written_read_and_found_without_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behaviour 332: only what asks for sessions says that there are none."""
+    """Behaviour 332: only what asks for sessions says that they are missing."""
     async with without("sessions", tmp_path, monkeypatch) as lithos:
         note = await lithos.create("Zebras", "Stripes of zebras at night.")
         assert (await lithos.read(note))["metadata"]["source"] is None
