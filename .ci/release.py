@@ -34,7 +34,8 @@ VERSIONED: Final = {
 }
 #: Older versions of twine refuse the metadata that hatchling writes.
 TOOLS: Final = ("build>=1.2,<2", "twine>=7,<8", "cyclonedx-bom>=7,<8")
-_VERSION: Final = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
+#: No candidates: each release becomes the latest image and the latest entry of the registry.
+_VERSION: Final = re.compile(r"\d+\.\d+\.\d+")
 #: Part of the sentence about the first release in README.md and docs/index.md.
 UNPUBLISHED: Final = "has not been published yet"
 #: Links and images of Markdown that lead to a file of the repository.
@@ -79,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def set_version(root: Path, number: str) -> None:
     """Write the version into all files that contain it. Raises `Refused`."""
     if not _VERSION.fullmatch(number):
-        raise Refused(f"{number!r} is not a version. Give one as 1.2.3 or 1.2.3rc1.")
+        raise Refused(f"{number!r} is not a version. Give one as 1.2.3.")
     for name, line in VERSIONED.items():
         text, count = line.subn(rf"\g<1>{number}\g<2>", (root / name).read_text(encoding="utf-8"))
         if count != 1:
@@ -95,6 +96,8 @@ def check_release(names: Names, changelog: str, *, tag: str | None, owner: str |
             f"The tag {tag} is not the version {names.version}. Run `python .ci/release.py version "
             f"{tag.removeprefix('v')}`, commit, and tag that commit."
         )
+    if not _VERSION.fullmatch(names.version):
+        raise Refused(f"{names.version!r} in lithos/__init__.py is not a version like 1.2.3.")
     if owner is not None and owner.lower() != names.owner:
         raise Refused(
             f"The repository belongs to {owner}, and pyproject.toml names {names.owner}. Change the names in "

@@ -142,13 +142,16 @@ def test_version_is_set_in_all_places(tmp_path: Path) -> None:
         shutil.copytree(
             ROOT / folder, tmp_path / folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("models")
         )
-    release.set_version(tmp_path, "7.8.9rc1")
-    assert '__version__ = "7.8.9rc1"' in (tmp_path / "lithos" / "__init__.py").read_text()
-    assert 'version = "7.8.9rc1";' in (tmp_path / "flake.nix").read_text()
+    release.set_version(tmp_path, "7.8.9")
+    assert '__version__ = "7.8.9"' in (tmp_path / "lithos" / "__init__.py").read_text()
+    assert 'version = "7.8.9";' in (tmp_path / "flake.nix").read_text()
     entry = json.loads((tmp_path / ".claude-plugin" / "lithos" / ".mcp.json").read_text())
-    assert entry["mcpServers"]["lithos"]["args"][0] == f"{names.package}@7.8.9rc1"
-    with pytest.raises(release.Refused, match="not a version"):
-        release.set_version(tmp_path, "v1")
+    assert entry["mcpServers"]["lithos"]["args"][0] == f"{names.package}@7.8.9"
+    for wrong in ("v1", "1.2", "1.2.3rc1"):
+        with pytest.raises(release.Refused, match="not a version"):
+            release.set_version(tmp_path, wrong)
+    with pytest.raises(release.Refused, match="not a version like"):
+        release.check_release(names._replace(version="1.2.3rc1"), CHANGELOG, tag=None, owner=None)
 
 
 def test_flake_has_the_version_and_the_package_of_this_checkout() -> None:
