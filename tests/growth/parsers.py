@@ -43,6 +43,7 @@ from lithos.text import chunk, excerpt_bounds, hidden_text, markdown, own_text, 
 from lithos.text import snippet as truncation
 from lithos.text.outline import differences, outline, section_edit
 from lithos.text.outline import word_differences as changes
+from lithos.text.secrets.provider_keys import Rule
 from lithos.text.words import analysis, languages, list_filters, names, similarity, tokens
 from lithos.text.yaml import layout
 from lithos.text.yaml import nodes as yaml_text
@@ -556,6 +557,9 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "pasted_file.read_pasted": lambda t: pasted_file.read_pasted(f"---\n{t}\n---\n{t}", VaultStyle()),
     "pasted_file.begins_with_note_keys": lambda t: pasted_file.begins_with_note_keys(f"---\n{t}\n---\n"),
     "compounds.Compounds.holding": _hold,
+    "provider_keys.Rule.end_of": lambda t: [
+        Rule("k", r"[a-z\[\]( ]{4,90}", 0.0, "").end_of(t, at) for at in range(0, len(t), 50)
+    ],
     "analysis.unfold_offset": _fold_back,
     "analysis.unfold_offsets": lambda t: analysis.unfold_offsets(t, range(0, len(analysis.fold(t)), 50)),
     "snippet.truncate": lambda t: [truncation.truncate(t, len(t) * share // 5) for share in (1, 3, 4)],
