@@ -23,6 +23,7 @@ from lithos.kernel.parts import Clock
 from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.events import NOTE_CREATED, NOTE_TRIMMED, NOTE_UPDATED, Event, EventDraft
 from lithos.kernel.values.limits import TITLE
+from lithos.kernel.values.principals import TRIM_AGENT
 from lithos.kernel.values.projects import same_project
 from lithos.memory.context.request import LoadedNotes
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
@@ -37,8 +38,6 @@ from lithos.notes.writing.ports import VersionStore
 
 log = get_logger("lithos.adopt")
 
-#: Name under which Lithos trims an index, in events and versions.
-AGENT: Final = "lithos-trim"
 #: Maximum number of versions whose lines are compared to find the age of a line.
 _MOST_VERSIONS: Final = 200
 #: Seconds between the last change of an index and its trimming, so that a client finishes its writes first.
@@ -112,7 +111,7 @@ class IndexTrimming:
 
     def _is_of_index(self, event: Event) -> bool:
         draft = event.draft
-        if draft.type not in (NOTE_CREATED, NOTE_UPDATED) or draft.agent == AGENT:
+        if draft.type not in (NOTE_CREATED, NOTE_UPDATED) or draft.agent == TRIM_AGENT:
             return False
         return self._client_of(str(draft.payload.get("path"))) is not None
 
@@ -172,7 +171,7 @@ class IndexTrimming:
         if known is None:
             created = await self._knowledge.write(
                 WriteNote(
-                    agent=AGENT, title=topic, path=topic_path, content="\n".join((head, "", *plan.moved))
+                    agent=TRIM_AGENT, title=topic, path=topic_path, content="\n".join((head, "", *plan.moved))
                 )
             )
             topic_id = created.id
@@ -183,11 +182,13 @@ class IndexTrimming:
             if missing:
                 content = "\n".join((text.rstrip(), "", head, "", *missing))
                 await self._knowledge.write(
-                    WriteNote(agent=AGENT, id=known.note.id, content=content, expected_version=topic_version)
+                    WriteNote(
+                        agent=TRIM_AGENT, id=known.note.id, content=content, expected_version=topic_version
+                    )
                 )
             topic_id = known.note.id
         done = await self._knowledge.write(
-            WriteNote(agent=AGENT, id=entry.note.id, content=plan.content, expected_version=version)
+            WriteNote(agent=TRIM_AGENT, id=entry.note.id, content=plan.content, expected_version=version)
         )
         payload = {
             "id": entry.note.id,
@@ -200,7 +201,7 @@ class IndexTrimming:
         }
         draft = EventDraft(
             type=NOTE_TRIMMED,
-            agent=AGENT,
+            agent=TRIM_AGENT,
             payload=payload,
             timestamp=self._clock(),
             tags=entry.note.all_tags,

@@ -19,7 +19,7 @@ from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.events import NOTE_UPDATED, Event
-from lithos.kernel.values.principals import WATCHER_AGENT
+from lithos.kernel.values.principals import SESSIONS_AGENT, WATCHER_AGENT
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import digest_of
@@ -32,8 +32,6 @@ from lithos.text.yaml.nodes import UnreadableNote
 
 log = get_logger("lithos.adopt")
 
-#: Name under which Lithos merges sessions, in events and versions.
-AGENT: Final = "lithos-sessions"
 #: Maximum number of seconds between two writes that count as made at the same time. A session that rewords
 #: its own line takes longer, because it asks its model in between.
 AT_ONCE: Final = 2.0
@@ -98,7 +96,9 @@ class SessionMerging:
                 merged = await self._blocking.run(partial(self._merged, entry, versions))
                 if merged is None:
                     return
-                request = WriteNote(agent=AGENT, id=entry.note.id, content=merged, expected_version=version)
+                request = WriteNote(
+                    agent=SESSIONS_AGENT, id=entry.note.id, content=merged, expected_version=version
+                )
                 await self._knowledge.write(request)
             except (LithosError, OSError, trio.TooSlowError) as failure:
                 log.info("sessions not merged yet", path=path, reason=str(failure))

@@ -14,7 +14,7 @@ from lithos.memory_tool.refusals import Changed, Exists, Missing, Refusal, Store
 from lithos.memory_tool.stores import MOST_FILES, Listed, MemoryText
 
 #: Author and folder of the notes if the program does not choose them.
-AGENT: Final = "memory-tool"
+CALLER: Final = "memory-tool"
 FOLDER: Final = "memory/api"
 _NOTE: Final = ".md"
 #: Matches the end of a file name that shows the kind of the file, such as `.txt`.

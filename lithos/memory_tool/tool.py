@@ -17,7 +17,7 @@ from lithos.memory_tool.folder import FolderStore
 from lithos.memory_tool.memory import Argument, Memory
 from lithos.memory_tool.refusals import Refusal
 from lithos.memory_tool.sdk import class_of_sdk
-from lithos.memory_tool.server import AGENT, FOLDER, ServerStore
+from lithos.memory_tool.server import CALLER, FOLDER, ServerStore
 
 if TYPE_CHECKING:
     _ToolError = Exception
@@ -84,7 +84,7 @@ class LithosMemory(_Tool):
         path: str | Path | None = None,
         url: str | None = None,
         token: str | None = None,
-        agent: str = AGENT,
+        agent: str = CALLER,
         folder: str = FOLDER,
         cache_control: Mapping[str, Any] | None = None,
     ) -> None:
@@ -144,7 +144,7 @@ class AsyncLithosMemory(_AsyncTool):
         path: str | Path | None = None,
         url: str | None = None,
         token: str | None = None,
-        agent: str = AGENT,
+        agent: str = CALLER,
         folder: str = FOLDER,
         cache_control: Mapping[str, Any] | None = None,
     ) -> None:

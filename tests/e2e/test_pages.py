@@ -86,8 +86,9 @@ def test_settings_tools_and_variables_named_in_pages_exist(page: Path) -> None:
     # Pages about other versions name retired settings, or a prefix of several retired settings.
     gone = {key for key in keys if any(retired.startswith(key) for retired in RETIRED)}
     keys -= gone if page.name in ("back-up.md", "import.md") else set()
-    # `events.db` and similar names are files
-    assert {key for key in keys if not key.endswith((".db", ".md"))} <= {*SETTINGS, *OLDER_NAMES}
+    # `events.db`, `memory.json` and similar names are files.
+    files = (".db", ".md", ".json", ".jsonl", ".py")
+    assert {key for key in keys if not key.endswith(files)} <= {*SETTINGS, *OLDER_NAMES}
     assert set(re.findall(r"\blithos_[a-z_]*[a-z]\b", text)) - {"lithos_data", "lithos_note_words"} <= {
         tool.name for tool in all_tools()
     }

@@ -112,11 +112,12 @@ def test_stores_open_after_their_dependencies() -> None:
     assert list(places.values()) == sorted(set(places.values()))
 
 
+@pytest.mark.needs("sessions")
 async def test_server_starts_without_a_disabled_store(tmp_path: Path) -> None:
     config = Config(storage=StorageConfig(data_dir=tmp_path), history=HistoryConfig(enabled=False))
     stores = open_stores(config)
     close_stores(stores)
     assert stores.opened[HistoryStore] is None
     assert [each.name for each in stores.databases] == [
-        "coordination.db", "edges.db", "stats.db", "manifest.db"
+        "coordination.db", "edges.db", "stats.db", "sessions.db", "manifest.db"
     ]  # fmt: skip

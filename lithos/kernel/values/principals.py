@@ -38,10 +38,13 @@ IMPORT_AGENT: Final = "import"
 EVALUATE_AGENT: Final = "evaluate"
 #: Author of rows without a name, such as task edges, in tables of an older version.
 MIGRATION_AGENT: Final = "migration"
+#: Authors of changes to adopted memory files: moved lines, and merged writes of several sessions.
+TRIM_AGENT: Final = "lithos-trim"
+SESSIONS_AGENT: Final = "lithos-sessions"
 #: Names that no caller may use. The name "enrich" could be mistaken for that of the enrich worker.
 RESERVED: Final = frozenset({
     WATCHER_AGENT, SCAN_AGENT, UNDO_AGENT, MERGE_AGENT, ENRICH_AGENT, "enrich", TIMER_AGENT, CLI_AGENT,
-    PERSON_AGENT, IMPORT_AGENT, EVALUATE_AGENT, MIGRATION_AGENT,
+    PERSON_AGENT, IMPORT_AGENT, EVALUATE_AGENT, MIGRATION_AGENT, TRIM_AGENT, SESSIONS_AGENT,
 })  # fmt: skip
 #: Name of callers without a name. It belongs to no agent, so every caller may use it.
 UNKNOWN_AGENT: Final = "unknown"

@@ -152,7 +152,7 @@ async def test_link_created_during_a_change_is_checked(tmp_path: Path) -> None:
         files = lithos.server.get(Writer)._files
         locate, swapped = files._locate_decided, False
 
-        def swap(path: str, decided: str | None, root: str) -> str:
+        def swap(path: str, decided: str | None) -> str:
             nonlocal swapped
             if not swapped:
                 swapped = True
@@ -160,7 +160,7 @@ async def test_link_created_during_a_change_is_checked(tmp_path: Path) -> None:
                 folder.rename(lithos.knowledge / "shut/other")
                 (lithos.knowledge / "shut/other" / Path(path).name).rename(shut / Path(path).name)
                 folder.symlink_to(shut)
-            return locate(path, decided, root)
+            return locate(path, decided)
 
         files._locate_decided = swap  # type: ignore[method-assign]
         answer = await by_tool(lithos, "lithos_note_edit", id=note_id, op="append", text="More.")(BOT)

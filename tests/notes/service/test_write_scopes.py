@@ -239,7 +239,7 @@ NO_NOTE: Final = frozenset({
     "lithos_task_claim", "lithos_task_renew", "lithos_task_release", "lithos_task_cancel",
     "lithos_finding_post", "lithos_task_reopen", "lithos_task_edge_upsert", "lithos_task_spawn",
     "lithos_task_next", "lithos_proposal_withdraw", "lithos_care_tasks", "lithos_agent_archive",
-    "lithos_task_edge_delete",
+    "lithos_task_edge_delete", "lithos_session_forget",
 })  # fmt: skip
 #: Tools that change notes through enrichment (tested below) or a person's decision (tested in
 #: test_proposals).

@@ -351,7 +351,7 @@ async def test_bound_token_imports_only_under_its_own_agent_name(tmp_path: Path)
             each.note.author for each in made.whole.lithos.server.get(Catalogue) if "chief" in each.path
         }
         assert authors == {"ann", "unknown"}
-        agents = [["zoe", "Zoe", None, None, None, "{}"], ["ann", "Ann", None, None, None, "{}"]]
+        agents = [["zoe", "Zoe", None, None, None, "{}", None], ["ann", "Ann", None, None, None, "{}", None]]
         carried = await made.step("chief", "rows", session=session, table="agents", rows=agents,
                                   source="s", is_look=False)  # fmt: skip
         assert [row[0] for row in carried["kept"]] == ["zoe"]
