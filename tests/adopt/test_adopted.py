@@ -103,9 +103,12 @@ async def test_new_and_deleted_files_of_the_client_are_followed(server, memory):
     await until(lambda: at(server, f"{PREFIX}/fresh.md") is not None)
     (memory / "fresh.md").unlink()
     await until(lambda: at(server, f"{PREFIX}/fresh.md") is None)
-    assert ("note.deleted", f"{PREFIX}/fresh.md") in [
-        (kind, told.get("path")) for kind, told in server.events()
-    ]
+    await until(
+        lambda: (
+            ("note.deleted", f"{PREFIX}/fresh.md")
+            in [(kind, told.get("path")) for kind, told in server.events()]
+        )
+    )
 
 
 async def test_edit_by_an_agent_changes_only_the_edited_text(server, memory):

@@ -15,6 +15,7 @@ import trio
 from lithos.server.console.page_layout import HEADERS
 from lithos.server.console.sessions import COOKIE, LIFE
 from lithos.server.service_state import ServerState
+from lithos.upkeep.checks.care import OverviewWarnings
 from lithos.upkeep.console import summary
 from tests.server.console.hosting import House, hosting
 from tests.server.console.pages import Element, check, parse
@@ -96,6 +97,8 @@ async def test_overview_shows_the_state_of_each_vault(tmp_path: Path) -> None:
         house.views["secret"].state, house.views["secret"].console = "unavailable", None
         house.views["secret"].reason = "Another server has it open. Run `lithos doctor`."
         await log_in(house, "all")
+        for lithos in (home, work):  # The overview does not wait for this report.
+            await lithos.server.get(OverviewWarnings).report(60.0)
         page = await overview(house)
         told = card_of(page, "home")
         assert "serving" in told
