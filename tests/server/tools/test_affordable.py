@@ -169,6 +169,7 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
         await ask("task_create", title="t", agent="ann", metadata={"project": f"{number} {'p' * 280}"})
     await ask("projects")
     if "lithos_session_forget" in lithos.server.tools._by_name:
+        await ask("session_show", id="ses_0000000000000000")
         await ask("session_forget", id="ses_0000000000000000")
     await ask("delete", id=linking, agent="ann")
     return seen
