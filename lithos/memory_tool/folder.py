@@ -8,7 +8,6 @@ lock keeps other processes with the same folder out.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import secrets
@@ -20,6 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from lithos.kernel.operating_system import try_lock
 from lithos.memory_tool.paths import MemoryPath
 from lithos.memory_tool.refusals import Changed, Exists, Missing, Refusal, StoreProblem
 from lithos.memory_tool.stores import MOST_BYTES, MOST_FILES, Listed, MemoryText
@@ -207,16 +207,14 @@ def _translated() -> Iterator[None]:
 def _take(lock: int) -> None:
     until = time.monotonic() + _PATIENCE
     while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if try_lock(lock):
             return
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise Refusal(
-                    f"Another process has used the memory folder for {_PATIENCE:.0f} s. Nothing was changed. "
-                    "Try again."
-                ) from None
-            time.sleep(_PAUSE)
+        if time.monotonic() > until:
+            raise Refusal(
+                f"Another process has used the memory folder for {_PATIENCE:.0f} s. Nothing was changed. "
+                "Try again."
+            )
+        time.sleep(_PAUSE)
 
 
 def _step(folder: int, name: str, *, make: bool) -> int:

@@ -14,7 +14,9 @@ from lithos.kernel.values.principals import (
     MERGE_AGENT,
     MIGRATION_AGENT,
     SCAN_AGENT,
+    SESSIONS_AGENT,
     TIMER_AGENT,
+    TRIM_AGENT,
     UNDO_AGENT,
     WATCHER_AGENT,
 )
@@ -42,7 +44,8 @@ OWN_AGENTS: Final[Mapping[str, str]] = {
     WATCHER_AGENT: "Another program", SCAN_AGENT: "Another program", TIMER_AGENT: "A timer",
     ENRICH_AGENT: "Enrichment", UNDO_AGENT: "Undo", MERGE_AGENT: "Merging of copies",
     CLI_AGENT: "Command line", IMPORT_AGENT: "Import", EVALUATE_AGENT: "Evaluation",
-    MIGRATION_AGENT: "An older version",
+    MIGRATION_AGENT: "An older version", TRIM_AGENT: "Trimming of memory",
+    SESSIONS_AGENT: "Merging of sessions",
 }  # fmt: skip
 
 
