@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"{typed.directory}/python has {len(found)} wheels of Lithos instead of one.")
     pythons = typed.python or [path for path in find_pythons().values() if path is not None]
     if not pythons:
-        print(f"There is no Python of {', '.join(supported())} on this machine.", file=sys.stderr)
+        print(f"No Python of {', '.join(supported())} was found on this machine.", file=sys.stderr)
         return 1
     for version in [version for version, path in find_pythons().items() if path is None and not typed.python]:
         print(f"Python {version}: not on this machine", flush=True)

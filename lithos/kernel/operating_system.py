@@ -6,9 +6,9 @@ other module may use a name of the standard library that Windows does not have. 
 this, except for the process that reads attachments, which gets open files over a socket.
 
 These parts still differ on Windows: a folder cannot be opened, so it cannot be locked, synced or walked by
-descriptor. Two files cannot be exchanged atomically. A file that another program has open can be renamed only
-if that program allows it. There are no leases, and no signals but Ctrl-C. The rules that only need text are
-complete: `name_problem` and `native_path`.
+descriptor. Two files cannot be exchanged atomically. A file that another program has open can be renamed
+only if that program allows it. Windows has no leases, and no signals except Ctrl-C. The rules that only
+need text are complete: `name_problem` and `native_path`.
 
 Settings, messages to agents and everything that depends on notes do not belong here.
 """
@@ -146,7 +146,7 @@ if sys.platform == "win32":
         return False
 
     def end_lease(descriptor: int) -> None:
-        """Do nothing: there are no leases."""
+        """Do nothing, because Windows has no leases."""
 
     def rename_with_flags(source: str, target: str, flags: int) -> None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), source, None, target)

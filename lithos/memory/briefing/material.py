@@ -41,7 +41,7 @@ WARNINGS_SHARE: Final = 0.15
 ACTIVITY_SHARE: Final = 0.1
 DECISIONS_SHARE: Final = 0.15
 LEFT_OUT_SHARE: Final = 0.03
-#: Maximum share of the budget for turns of past sessions, also if there are no excerpts.
+#: Maximum share of the budget for turns of past sessions, even without excerpts.
 SESSIONS_SHARE: Final = 0.2
 #: Budget shares of pinned notes, open tasks and changes at the start of a session, and the share of all parts
 #: around the excerpts.

@@ -110,10 +110,10 @@ class NoteFiles:
 
         Blocks.
         """
-        is_linked_anew = self.linked.refresh()
+        has_new_links = self.linked.refresh()
         found = self._reread() if self._reread is not None else None
         if found is None or found == self.ignored:
-            return is_linked_anew
+            return has_new_links
         self.ignored = found
         return True
 

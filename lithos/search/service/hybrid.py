@@ -51,11 +51,11 @@ from lithos.search.ranking.ranking import (
     reciprocal_rank,
 )
 from lithos.search.ranking.reordering import highest_named, keep_places, lift_named, sink_bare
-from lithos.search.service.ports import MeaningPort, NearestPort, NotesPort, WordsPort
+from lithos.search.service.ports import MeaningPort, NearestPort, NotesPort, PendingQueryPort, WordsPort
 from lithos.search.settings import SearchConfig
 from lithos.text.query import begin_last, plain_words
 from lithos.text.snippet import Terms
-from lithos.text.words.languages import NO_FORMS
+from lithos.text.words.languages import NO_FORMS, WordForms
 
 #: Minimum number of candidates from each ranking of a hybrid search.
 LEG_NOTES: Final = 200
@@ -227,6 +227,41 @@ class Hybrid:
         covered = self._fulltext.coverage(idf, serials)
         return Terms.of(words, idf, forms), idf, None if serials and not covered else covered
 
+    def _look_up(self, words: str, failures: dict[str, str]) -> tuple[Mapping[str, float], float, WordForms]:
+        """Return the idf of the content stems, that of an unknown stem, and the forms of the words.
+
+        A failure is added to `failures`.
+        """
+        try:
+            idf = self._fulltext.idf(self._fulltext.content_stems(words))
+            return idf, self._fulltext.idf_of_unknown(), self._fulltext.word_forms(words)
+        except IndexFailed as failure:
+            failures["fulltext"] = str(failure)
+            return {}, 1.0, NO_FORMS
+
+    def _search_words(
+        self, words: str, wanted: int, filters: Filters, failures: dict[str, str], *, is_typed: bool
+    ) -> Sequence[tuple[int, float]]:
+        """Return the full-text results. A failure is added to `failures`."""
+        try:
+            node = plain_words(words)
+            node = begin_last(node) if is_typed else node
+            return () if node is None else self._fulltext.search(node, wanted, filters)
+        except IndexFailed as failure:
+            failures["fulltext"] = str(failure)
+            return ()
+
+    async def _hits(self, asked: PendingQueryPort, failures: dict[str, str]) -> Sequence[VectorHit]:
+        """Return the semantic results. A failure or an incomplete index is added to `failures`."""
+        try:
+            hits = await asked.hits()
+        except (SemanticUnavailable, IndexFailed) as failure:
+            failures["semantic"] = str(failure)
+            return ()
+        if not self._semantic.is_answering:
+            failures["semantic"] = "the semantic index is still being built"
+        return hits
+
     async def rank(
         self,
         query: str,
@@ -245,38 +280,17 @@ class Hybrid:
         """
         wanted = max(LEG_NOTES, LEG_SHARE * limit)
         failures: dict[str, str] = {}
-        lexical: Sequence[tuple[int, float]] = ()
-        semantic: Sequence[VectorHit] = ()
-        reaching: Sequence[VectorHit] = ()
-        idf: Mapping[str, float] = {}
-        forms = NO_FORMS
-        unknown = 1.0
         words = query[:LONGEST_QUERY]
-        try:
-            idf = self._fulltext.idf(self._fulltext.content_stems(words))
-            unknown = self._fulltext.idf_of_unknown()
-            forms = self._fulltext.word_forms(words)
-        except IndexFailed as failure:
-            failures["fulltext"] = str(failure)
+        idf, unknown, forms = self._look_up(words, failures)
         is_foreign = fills and lacks_words(idf, unknown)
         floor = min(threshold, LEAST_ACROSS) if is_foreign else threshold
         asked = self._nearest.ask(query, filters, wanted, floor)
-        try:
-            node = plain_words(words)
-            node = begin_last(node) if is_typed else node
-            if node is not None:
-                lexical = self._fulltext.search(node, wanted, filters)
-        except IndexFailed as failure:
-            failures["fulltext"] = str(failure)
-        try:
-            semantic = reaching = await asked.hits()
-            if is_foreign:
-                reaching = [hit for hit in semantic if hit.similarity >= threshold]
-                semantic = semantic[: max(NEAREST, len(reaching))]
-            if not self._semantic.is_answering:
-                failures["semantic"] = "the semantic index is still being built"
-        except (SemanticUnavailable, IndexFailed) as failure:
-            failures["semantic"] = str(failure)
+        lexical = self._search_words(words, wanted, filters, failures, is_typed=is_typed)
+        semantic = await self._hits(asked, failures)
+        reaching = semantic
+        if is_foreign:
+            reaching = [hit for hit in semantic if hit.similarity >= threshold]
+            semantic = semantic[: max(NEAREST, len(reaching))]
         reasons = "; ".join(failures.values())
         if len(failures) == 2:
             raise backend_failure(reasons)

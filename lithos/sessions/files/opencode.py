@@ -208,7 +208,7 @@ def _read_tables(connection: apsw.Connection, session: str) -> LineReading:
         "SELECT directory, parent_id FROM session WHERE id=?", (session,)
     ).fetchone()
     if row is None:
-        raise NotReadable("The session is no longer in the database.")
+        raise NotReadable("The session was removed from the database.")
     head = {"id": session, "directory": row[0], "parentID": row[1] or ""}
     reading.records.append({"session": head})
     messages: list[Any] = connection.execute(

@@ -53,7 +53,7 @@ class SessionFilter:
 
 
 class SessionReading(LearningDatabase):
-    """Reads `sessions.db`. Until the file exists, there are no sessions."""
+    """Reads `sessions.db`. Without the file, all results are empty."""
 
     layout = DatabaseLayout(SCHEMA, upgrade, set_aside=SET_ASIDE)
     log: ClassVar = get_logger("lithos.sessions")
